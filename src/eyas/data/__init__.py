@@ -1,0 +1,1 @@
+"""Conversations to token ids, and the target's own answers to them."""

@@ -1,0 +1,252 @@
+"""A compact Llama with a preallocated cache: the fast path for Llama-family targets.
+
+Grouped-query attention folds the query heads of a group into the query rows
+([B, kv, G*T, D]), so that keys and values are never repeated. Weights are read strictly by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from eyas.errors import TargetError
+from eyas.model.rope import RopeTable, rotate
+from eyas.model.target import Reading, Target, TargetCache, TargetFacts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LlamaShape:
+    """The sizes that fix a Llama's arithmetic."""
+
+    heads: int
+    kv_heads: int
+    head_dim: int
+    intermediate: int
+    rms_eps: float
+    rope_theta: float
+    tied: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LlamaLayer:
+    """One decoder layer, with its projections fused."""
+
+    input_norm_H: Tensor
+    qkv: Tensor
+    out: Tensor
+    mlp_norm_H: Tensor
+    gate_up: Tensor
+    down: Tensor
+
+
+class StaticCache(TargetCache):
+    """Preallocated keys and values, [layer][B, kv, S, D]; rolling back only moves the length.
+
+    `starts_B` is the first real slot of every row when rows are padded on the left.
+    """
+
+    def __init__(
+        self,
+        shape: LlamaShape,
+        layers: int,
+        batch: int,
+        capacity: int,
+        dtype: torch.dtype,
+        device: torch.device,
+        starts_B: Tensor | None = None,
+    ) -> None:
+        size = (batch, shape.kv_heads, capacity, shape.head_dim)
+        # zeros, not empty: a masked slot that held NaN would still poison the weighted sum
+        self.keys = [torch.zeros(size, dtype=dtype, device=device) for _ in range(layers)]
+        self.values = [torch.zeros(size, dtype=dtype, device=device) for _ in range(layers)]
+        self.starts_B = starts_B
+        self.capacity = capacity
+        self.slots = 0
+
+    @property
+    def length(self) -> int:
+        """How many slots hold a token (padding included)."""
+        return self.slots
+
+    def rollback(self, length: int) -> None:
+        """Forget everything after the first `length` slots."""
+        if not 0 <= length <= self.slots:
+            raise TargetError(f"cannot roll a cache of {self.slots} tokens back to {length}")
+        self.slots = length
+
+    def keep_rows(self, rows: Tensor) -> None:
+        """Drop every row of the batch that `rows` does not name."""
+        for store in (self.keys, self.values):
+            for layer, held in enumerate(store):
+                store[layer] = held.index_select(0, rows)
+        if self.starts_B is not None:
+            self.starts_B = self.starts_B.index_select(0, rows)
+
+
+class LlamaTarget(Target):
+    """A Llama-family target read from its weights, in one dtype on one device."""
+
+    def __init__(
+        self,
+        facts: TargetFacts,
+        shape: LlamaShape,
+        weights: Mapping[str, Tensor],
+        device: torch.device,
+    ) -> None:
+        self.facts = facts
+        self.shape = shape
+        self.device = device
+        taken: set[str] = set()
+
+        def take(name: str) -> Tensor:
+            if name not in weights:
+                raise TargetError(f"target `{facts.name}` has no tensor `{name}`")
+            taken.add(name)
+            return weights[name].to(device=device, dtype=facts.dtype)
+
+        def layer(index: int) -> LlamaLayer:
+            prefix = f"model.layers.{index}."
+            attention, mlp = prefix + "self_attn.", prefix + "mlp."
+            return LlamaLayer(
+                input_norm_H=take(prefix + "input_layernorm.weight"),
+                qkv=torch.cat([take(f"{attention}{part}_proj.weight") for part in "qkv"]),
+                out=take(attention + "o_proj.weight"),
+                mlp_norm_H=take(prefix + "post_attention_layernorm.weight"),
+                gate_up=torch.cat([take(f"{mlp}{part}_proj.weight") for part in ("gate", "up")]),
+                down=take(mlp + "down_proj.weight"),
+            )
+
+        self._embedding_VH = take("model.embed_tokens.weight")
+        self._head_VH = self._embedding_VH if shape.tied else take("lm_head.weight")
+        if shape.tied:
+            taken.add("lm_head.weight")
+        self._norm_H = take("model.norm.weight")
+        self._layers = [layer(index) for index in range(facts.num_layers)]
+        surplus = sorted(set(weights) - taken)
+        if surplus:
+            raise TargetError(
+                f"target `{facts.name}` has a tensor that its config does not explain: "
+                f"`{surplus[0]}` (of {len(surplus)})"
+            )
+        self._rope = RopeTable(theta=shape.rope_theta, head_dim=shape.head_dim, device=device)
+
+    @property
+    def embedding_VH(self) -> Tensor:
+        """The input embedding table."""
+        return self._embedding_VH
+
+    @property
+    def head_VH(self) -> Tensor:
+        """The rows of the output head."""
+        return self._head_VH
+
+    def new_cache(
+        self, batch: int, capacity: int, starts_B: Tensor | None = None
+    ) -> StaticCache:
+        """An empty cache; `starts_B` counts each row's padding slots on the left."""
+        return StaticCache(
+            self.shape,
+            self.facts.num_layers,
+            batch,
+            capacity,
+            self.facts.dtype,
+            self.device,
+            starts_B,
+        )
+
+    def normed(self, final_BTH: Tensor) -> Tensor:
+        """The final norm: what the head multiplies."""
+        return self._norm(final_BTH, self._norm_H)
+
+    def _norm(self, x: Tensor, weight_H: Tensor) -> Tensor:
+        return F.rms_norm(x, (x.shape[-1],), weight_H, self.shape.rms_eps)
+
+    @torch.inference_mode()
+    def forward(
+        self, ids_BT: Tensor, cache: TargetCache, boundaries: Sequence[int] = ()
+    ) -> Reading:
+        """Append `ids_BT` to the cache and read the new positions.
+
+        Raises TargetError when the cache is another target's, or full.
+        """
+        if not isinstance(cache, StaticCache):
+            raise TargetError("this cache was not made by this target's `new_cache`")
+        batch, new = ids_BT.shape
+        begin, end = cache.slots, cache.slots + new
+        if end > cache.capacity:
+            raise TargetError(f"the cache holds {cache.capacity} tokens; {end} were asked for")
+        slots_T = torch.arange(begin, end, device=self.device)
+        if cache.starts_B is None:
+            positions_BT = slots_T[None]
+        else:
+            positions_BT = (slots_T[None] - cache.starts_B[:, None]).clamp_min(0)
+        cos, sin = self._rope.at(positions_BT, self.facts.dtype)
+        mask = self._mask(slots_T, end, cache.starts_B)
+        x = F.embedding(ids_BT, self._embedding_VH)
+        captured: dict[int, Tensor] = {}
+        for index, layer in enumerate(self._layers):
+            if index in boundaries:
+                captured[index] = x
+            x = x + self._attend(layer, x, cos, sin, mask, cache, index, end)
+            gate_up = F.linear(self._norm(x, layer.mlp_norm_H), layer.gate_up)
+            gate, up = gate_up.chunk(2, dim=-1)
+            x = x + F.linear(F.silu(gate) * up, layer.down)
+        captured[self.facts.num_layers] = x
+        cache.slots = end
+        unknown = [k for k in boundaries if k not in captured]
+        if unknown:
+            raise TargetError(
+                f"target `{self.facts.name}` has boundaries 0 to {self.facts.num_layers}, "
+                f"not {unknown[0]}"
+            )
+        states = torch.cat([captured[k] for k in boundaries], dim=-1) if boundaries else None
+        return Reading(final_BTH=x, captured_BTC=states)
+
+    def _mask(self, slots_T: Tensor, end: int, starts_B: Tensor | None) -> Tensor | None:
+        """Which slots a query may see, [B or 1, 1, G*T, S]; None when it may see all."""
+        if len(slots_T) == 1 and starts_B is None:
+            return None
+        keys_S = torch.arange(end, device=self.device)
+        allowed = (keys_S[None, :] <= slots_T[:, None])[None]
+        if starts_B is not None:
+            # a padding query sees itself: a row of nothing but -inf would give NaN
+            itself = keys_S[None, None, :] == slots_T[None, :, None]
+            allowed = (allowed & (keys_S[None, None, :] >= starts_B[:, None, None])) | itself
+        bias = torch.zeros(allowed.shape, dtype=self.facts.dtype, device=self.device)
+        bias.masked_fill_(~allowed, float("-inf"))
+        group = self.shape.heads // self.shape.kv_heads
+        return bias.repeat(1, group, 1)[:, None]
+
+    def _attend(
+        self,
+        layer: LlamaLayer,
+        x: Tensor,
+        cos: Tensor,
+        sin: Tensor,
+        mask: Tensor | None,
+        cache: StaticCache,
+        index: int,
+        end: int,
+    ) -> Tensor:
+        shape = self.shape
+        batch, new, _ = x.shape
+        qkv = F.linear(self._norm(x, layer.input_norm_H), layer.qkv)
+        qkv = qkv.view(batch, new, shape.heads + 2 * shape.kv_heads, shape.head_dim)
+        turned, v = qkv.split([shape.heads + shape.kv_heads, shape.kv_heads], dim=2)
+        turned = rotate(turned, cos[:, :, None], sin[:, :, None])
+        q, k = turned.split([shape.heads, shape.kv_heads], dim=2)
+        keys, values = cache.keys[index], cache.values[index]
+        keys[:, :, end - new : end] = k.transpose(1, 2)
+        values[:, :, end - new : end] = v.transpose(1, 2)
+        group = shape.heads // shape.kv_heads
+        q = q.view(batch, new, shape.kv_heads, group, shape.head_dim).permute(0, 2, 3, 1, 4)
+        q = q.reshape(batch, shape.kv_heads, group * new, shape.head_dim)
+        mixed = F.scaled_dot_product_attention(
+            q, keys[:, :, :end], values[:, :, :end], attn_mask=mask
+        )
+        mixed = mixed.view(batch, shape.kv_heads, group, new, shape.head_dim)
+        return F.linear(mixed.permute(0, 3, 1, 2, 4).reshape(batch, new, -1), layer.out)

@@ -1,0 +1,172 @@
+"""A target by directory or Hub id: the fast path where it applies, else transformers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from eyas.errors import TargetError
+from eyas.model.llama import LlamaShape, LlamaTarget
+from eyas.model.target import Target, TargetFacts
+
+if TYPE_CHECKING:
+    from transformers import PretrainedConfig, PreTrainedTokenizerBase
+
+
+def target_directory(name: str | Path) -> Path:
+    """The local directory of a target: itself, `smollm2`, or a Hub snapshot (`org/name[@rev]`).
+
+    Raises TargetError when it is none of these or cannot be fetched.
+    """
+    path = Path(name)
+    if path.is_dir():
+        return path
+    if str(name) == "smollm2":
+        from eyas.model.smollm2 import ensure_smollm2
+
+        return ensure_smollm2()
+    return _hub_snapshot(str(name))
+
+
+def load_target(
+    name: str | Path,
+    *,
+    dtype: torch.dtype = torch.float32,
+    device: torch.device | str = "cpu",
+) -> Target:
+    """The target `name` (directory, `smollm2`, or Hub id) in `dtype` on `device`.
+
+    Raises TargetError when it cannot be found, or its weights do not match its config.
+    """
+    directory = target_directory(name)
+    config = _read_config(directory)
+    if is_plain_llama(config):
+        return _load_llama(str(name), directory, config, dtype, torch.device(device))
+    from eyas.model.generic import load_generic
+
+    return load_generic(str(name), directory, dtype=dtype, device=torch.device(device))
+
+
+def load_tokenizer(name: str | Path) -> PreTrainedTokenizerBase:
+    """The target's tokenizer."""
+    from transformers import AutoTokenizer
+
+    directory = target_directory(name)
+    try:
+        return AutoTokenizer.from_pretrained(directory, local_files_only=True)
+    except (OSError, ValueError) as error:
+        raise TargetError(f"no tokenizer can be read in `{directory}`: {error}") from error
+
+
+def is_plain_llama(config: PretrainedConfig) -> bool:
+    """Whether the compact Llama computes exactly what this config means."""
+    if config.model_type != "llama":
+        return False
+    rope = config.rope_parameters or {}
+    return (
+        rope.get("rope_type") == "default"
+        and rope.get("rope_theta") is not None
+        and config.hidden_act == "silu"
+        and not config.attention_bias
+        and not config.mlp_bias
+    )
+
+
+def read_weights(directory: Path) -> dict[str, Tensor]:
+    """Every tensor of the directory's safetensors files."""
+    from safetensors import SafetensorError
+    from safetensors.torch import load_file
+
+    weights: dict[str, Tensor] = {}
+    for file in _weight_files(directory):
+        try:
+            weights.update(load_file(file))
+        except (OSError, SafetensorError) as error:
+            raise TargetError(f"`{file}` cannot be read as safetensors: {error}") from error
+    return weights
+
+
+def eos_ids_of(directory: Path, config: PretrainedConfig) -> tuple[int, ...]:
+    """The ids that end an answer: the generation config's, else the config's."""
+    from transformers import GenerationConfig
+
+    declared: Any = None
+    if (directory / "generation_config.json").is_file():
+        declared = GenerationConfig.from_pretrained(directory).eos_token_id
+    if declared is None:
+        declared = config.eos_token_id
+    if declared is None:
+        return ()
+    return (declared,) if isinstance(declared, int) else tuple(declared)
+
+
+def _weight_files(directory: Path) -> Iterator[Path]:
+    import json
+
+    index = directory / "model.safetensors.index.json"
+    if index.is_file():
+        yield from (directory / n for n in sorted(set(json.loads(index.read_text())["weight_map"].values())))
+        return
+    single = directory / "model.safetensors"
+    if not single.is_file():
+        raise TargetError(f"`{directory}` has no model.safetensors: is it a model directory?")
+    yield single
+
+
+def _read_config(directory: Path) -> PretrainedConfig:
+    from transformers import AutoConfig
+
+    try:
+        return AutoConfig.from_pretrained(directory, local_files_only=True)
+    except (OSError, ValueError) as error:
+        raise TargetError(f"`{directory}` has no config that transformers reads: {error}") from error
+
+
+def _load_llama(
+    name: str, directory: Path, config: PretrainedConfig, dtype: torch.dtype, device: torch.device
+) -> LlamaTarget:
+    facts = TargetFacts(
+        name=name,
+        directory=directory,
+        architecture=(config.architectures or ["LlamaForCausalLM"])[0],
+        hidden_size=config.hidden_size,
+        num_layers=config.num_hidden_layers,
+        vocab_size=config.vocab_size,
+        eos_ids=eos_ids_of(directory, config),
+        dtype=dtype,
+    )
+    shape = LlamaShape(
+        heads=config.num_attention_heads,
+        kv_heads=config.num_key_value_heads,
+        head_dim=config.head_dim,
+        intermediate=config.intermediate_size,
+        rms_eps=config.rms_norm_eps,
+        rope_theta=config.rope_parameters["rope_theta"],
+        tied=config.tie_word_embeddings,
+    )
+    return LlamaTarget(facts, shape, read_weights(directory), device)
+
+
+def _hub_snapshot(name: str) -> Path:
+    if name.count("/") != 1 or name.startswith((".", "/", "~")):
+        raise TargetError(
+            f"no target `{name}`: give a local directory, `smollm2`, or a Hub id such as `org/name`"
+        )
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
+
+    repository, _, revision = name.partition("@")
+    try:
+        return Path(
+            snapshot_download(
+                repository,
+                revision=revision or None,
+                allow_patterns=["*.json", "*.safetensors", "*.jinja", "*.model", "*.txt"],
+            )
+        )
+    except (OSError, HfHubHTTPError, HFValidationError, LocalEntryNotFoundError) as error:
+        raise TargetError(f"target `{name}` cannot be fetched from the Hub: {error}") from error

@@ -1,0 +1,26 @@
+"""Rotary positions in the half-split layout that every Hugging Face Llama uses."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+
+class RopeTable:
+    """Cosines and sines of plain rotary positions (RoFormer, arXiv 2104.09864), in float32."""
+
+    def __init__(self, *, theta: float, head_dim: int, device: torch.device) -> None:
+        powers = torch.arange(0, head_dim, 2, device=device, dtype=torch.float32) / head_dim
+        self._frequencies = 1.0 / (theta**powers)
+
+    def at(self, positions: Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+        """(cos, sin) of integer `positions` [...], each [..., head_dim]."""
+        angles = positions[..., None].to(torch.float32) * self._frequencies.to(positions.device)
+        both = torch.cat([angles, angles], dim=-1)
+        return both.cos().to(dtype), both.sin().to(dtype)
+
+
+def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+    """Rotate the last dimension of `x` by tables broadcast against it."""
+    low, high = x.chunk(2, dim=-1)
+    return x * cos + torch.cat([-high, low], dim=-1) * sin

@@ -1,0 +1,67 @@
+"""The facts that fix a drafter's arithmetic, and the account of what an engine loads of it."""
+
+from eyas.spec.boundaries import Boundaries, DefaultBoundaries, boundaries_of
+from eyas.spec.draft import (
+    DraftSpec,
+    Eagle3Spec,
+    Feedback,
+    Fused,
+    LastState,
+    Mha,
+    Mla,
+    Recognised,
+)
+from eyas.spec.fact import Fact, Origin, absent, assumed, declared, inferred
+from eyas.spec.landing import (
+    Fate,
+    FromTarget,
+    FromTensor,
+    Initialisation,
+    Landing,
+    Padding,
+    ParameterLanding,
+    Segment,
+    TensorLanding,
+    Unfilled,
+)
+from eyas.spec.rope import Rope
+from eyas.spec.served import Claim, NotChecked, Refusal, Served, Stage
+from eyas.spec.vocabulary import Ownership, VocabMap
+
+__all__ = [
+    "Boundaries",
+    "Claim",
+    "DefaultBoundaries",
+    "DraftSpec",
+    "Eagle3Spec",
+    "Fact",
+    "Fate",
+    "Feedback",
+    "FromTarget",
+    "FromTensor",
+    "Fused",
+    "Initialisation",
+    "Landing",
+    "LastState",
+    "Mha",
+    "Mla",
+    "NotChecked",
+    "Origin",
+    "Ownership",
+    "Padding",
+    "ParameterLanding",
+    "Recognised",
+    "Refusal",
+    "Rope",
+    "Segment",
+    "Served",
+    "Stage",
+    "TensorLanding",
+    "Unfilled",
+    "VocabMap",
+    "absent",
+    "assumed",
+    "boundaries_of",
+    "declared",
+    "inferred",
+]

@@ -1,0 +1,98 @@
+"""DraftSpec: the facts that fix a drafter's arithmetic, with no default for any of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from eyas.spec.boundaries import Boundaries
+from eyas.spec.fact import Fact
+from eyas.spec.rope import Rope
+from eyas.spec.vocabulary import Ownership, VocabMap
+
+
+class Feedback(StrEnum):
+    """Which state a draft step hands to the next one."""
+
+    PRE_NORM = "pre-norm"  # the decoder's output
+    POST_NORM = "post-norm"  # the decoder's output after the final norm (EAGLE-3.1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mha:
+    """Multi-head (grouped-query) attention."""
+
+    num_heads: Fact[int]
+    num_kv_heads: Fact[int]
+    head_dim: Fact[int]
+    bias: Fact[bool]  # on q, k and v
+    qk_norm: Fact[bool]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mla:
+    """Multi-head latent attention (DeepSeek-V2, arXiv 2405.04434)."""
+
+    num_heads: Fact[int]
+    q_lora_rank: Fact[int]
+    kv_lora_rank: Fact[int]
+    qk_nope_head_dim: Fact[int]
+    qk_rope_head_dim: Fact[int]
+    v_head_dim: Fact[int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fused:
+    """fc over the concatenated states at the captured boundaries."""
+
+    boundaries: Fact[Boundaries]
+    count: Fact[int]  # number of captured states: fc is [hidden, count * target hidden]
+    input_norm: Fact[bool]  # one RMSNorm over the concatenation, before fc
+    fc_norm: Fact[bool]  # one RMSNorm for each captured state, before fc
+    bias: Fact[bool]  # on fc
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LastState:
+    """One state of the target, used as it is: fc never runs."""
+
+    reason: Fact[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Eagle3Spec:
+    """An EAGLE-3 drafter (arXiv 2503.01840) and its kin of the 3.1 kind.
+
+    A fact whose value may be None is one that the files do not state and that no known code
+    fills in; it stays None, and is a finding where it matters.
+    """
+
+    hidden_size: Fact[int]
+    target_hidden_size: Fact[int]
+    intermediate_size: Fact[int]
+    num_layers: Fact[int]
+    attention: Mha | Mla
+    conditioning: Fused | LastState
+    activation: Fact[str]
+    rms_norm_eps: Fact[float]
+    rope: Fact[Rope]
+    max_position_embeddings: Fact[int | None]
+    norm_before_residual: Fact[bool]
+    feedback: Fact[Feedback]
+    vocab_size: Fact[int]  # the target's
+    draft_vocab_size: Fact[int]
+    vocab_map: Fact[VocabMap]
+    embedding: Fact[Ownership]
+    head: Fact[Ownership]
+    target_name: Fact[str | None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recognised:
+    """A drafter that is known by name alone."""
+
+    name: str
+    why: str
+
+
+DraftSpec = Eagle3Spec | Recognised

@@ -1,0 +1,155 @@
+"""Landing: an exact account of which tensor fills which parameter, and of what nothing fills."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from math import prod
+
+
+class Fate(StrEnum):
+    """What becomes of a tensor of the checkpoint."""
+
+    LANDED = "landed"  # in one or more parameters, wholly or cut (`cut` counts what is missing)
+    CONSUMED = "consumed"  # turned into something else: d2t into the id map
+    IGNORED = "ignored"  # left out by design: t2d is a training mask
+    LOST = "lost"  # in no parameter, and nobody says so
+
+
+class Initialisation(StrEnum):
+    """What a parameter holds where no tensor fills it."""
+
+    MEMORY = "uninitialised memory"
+    ONES = "ones"
+    ZEROS = "zeros"
+    RANDOM = "random"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FromTensor:
+    """A segment filled by a tensor of the checkpoint."""
+
+    tensor: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FromTarget:
+    """A segment filled by the target's own matrix (its embedding, its head)."""
+
+    what: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Padding:
+    """A segment that the engine adds and fills with zeros, and whose outputs it cuts off."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unfilled:
+    """A segment that nothing fills: it keeps what construction left there."""
+
+    initialisation: Initialisation
+
+
+SegmentSource = FromTensor | FromTarget | Padding | Unfilled
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Segment:
+    """Rows `start` to `stop` (of dimension 0) of a parameter, and what fills them.
+
+    `role` is the matrix of the drafter that these rows are, by the name that `model.Drafter` gives
+    it (``layers.0.self_attn.q_proj.weight``); None where they are no part of its arithmetic.
+    """
+
+    start: int
+    stop: int
+    source: SegmentSource
+    role: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TensorLanding:
+    """One tensor of the checkpoint and its fate. `cut` is the number of its elements left out."""
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+    fate: Fate
+    parameters: tuple[str, ...] = ()
+    cut: int = 0
+    reason: str = ""
+
+    @property
+    def elements(self) -> int:
+        return prod(self.shape)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParameterLanding:
+    """One parameter of the engine's model and the segments that make it up, in row order.
+
+    `replaced` names what overwrites the whole parameter after loading, such as the target's
+    embedding; the segments then tell what loading had left there.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    segments: tuple[Segment, ...]
+    replaced: FromTarget | None = None
+
+    @property
+    def elements(self) -> int:
+        return prod(self.shape)
+
+    @property
+    def unfilled(self) -> bool:
+        """Whether some of it still holds what construction left there, after sharing."""
+        return self.replaced is None and any(isinstance(s.source, Unfilled) for s in self.segments)
+
+    @property
+    def tensors(self) -> tuple[str, ...]:
+        """The tensors of the checkpoint in it, in row order."""
+        return tuple(s.source.tensor for s in self.segments if isinstance(s.source, FromTensor))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Landing:
+    """Both sides of a load: every tensor once, every parameter once, and they add up."""
+
+    tensors: tuple[TensorLanding, ...]
+    parameters: tuple[ParameterLanding, ...]
+    log: tuple[str, ...] = field(default=())  # what the engine itself would print about it
+
+    @property
+    def lost(self) -> tuple[TensorLanding, ...]:
+        return tuple(t for t in self.tensors if t.fate is Fate.LOST)
+
+    @property
+    def unfilled(self) -> tuple[ParameterLanding, ...]:
+        return tuple(p for p in self.parameters if p.unfilled)
+
+    def imbalance(self) -> tuple[str, ...]:
+        """Sentences about whatever does not add up; empty for every landing that is right."""
+        faults = []
+        holders: dict[str, set[str]] = {}
+        for parameter in self.parameters:
+            row = 0
+            for segment in parameter.segments:
+                if segment.start != row or segment.stop <= segment.start:
+                    faults.append(f"{parameter.name} has a gap or an overlap at row {row}")
+                row = segment.stop
+                if isinstance(segment.source, FromTensor):
+                    holders.setdefault(segment.source.tensor, set()).add(parameter.name)
+            if row != parameter.shape[0]:
+                faults.append(f"{parameter.name} has {parameter.shape[0]} rows, accounted: {row}")
+        known = {t.name for t in self.tensors}
+        faults += [f"{name} fills a parameter but is no tensor" for name in holders if name not in known]
+        for tensor in self.tensors:
+            if set(tensor.parameters) != holders.get(tensor.name, set()):
+                faults.append(f"{tensor.name} and its parameters name each other differently")
+            if (tensor.fate is Fate.LANDED) != bool(tensor.parameters):
+                faults.append(f"{tensor.name} is {tensor.fate} in {len(tensor.parameters)} parameters")
+            if not 0 <= tensor.cut <= tensor.elements:
+                faults.append(f"{tensor.name} is cut by {tensor.cut} of {tensor.elements} elements")
+        return tuple(faults)

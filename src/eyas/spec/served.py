@@ -1,0 +1,68 @@
+"""Served: a drafter as one engine version will compute it, or why it will not start."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from eyas.spec.draft import DraftSpec
+from eyas.spec.landing import Landing
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claim:
+    """A statement about an engine, and the line of its source that it rests on."""
+
+    text: str
+    project: str
+    version: str
+    file: str
+    lines: str
+
+    @property
+    def citation(self) -> str:
+        return f"{self.project} {self.version}, {self.file}:{self.lines}"
+
+
+class Stage(StrEnum):
+    """Where an engine stops."""
+
+    CONFIG = "config"  # parsing the drafter's config
+    CONSTRUCT = "construct"  # building the model
+    LOAD = "load"  # loading the weights
+    FIRST_REQUEST = "first request"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refusal:
+    """Why an engine raises instead of serving."""
+
+    stage: Stage
+    message: str
+    claim: Claim
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Served:
+    """What one engine version makes of a checkpoint under one launch.
+
+    `spec` and `landing` are None when the engine refuses before it has them.
+    """
+
+    engine: str
+    version: str
+    runner: str | None
+    spec: DraftSpec | None
+    landing: Landing | None
+    refusal: Refusal | None
+    claims: tuple[Claim, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NotChecked:
+    """An engine, version or part of it that eyas has no contract for: never a pass."""
+
+    engine: str
+    version: str
+    runner: str | None
+    reason: str

@@ -1,0 +1,26 @@
+"""How a drafter's token ids become the target's."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class VocabMap(StrEnum):
+    """The form of the map from draft ids to target ids.
+
+    The numbers themselves are a tensor of the checkpoint; the form says how to read them.
+    """
+
+    IDENTITY = "identity"  # the draft vocabulary is the target's
+    OFFSETS = "offsets"  # target id = i + d2t[i]
+    ABSOLUTE = "absolute"  # target id = d2t[i]
+    PREFIX = "prefix"  # no map although the vocabularies differ: draft ids are used as they are
+
+
+class Ownership(StrEnum):
+    """Whose matrix an embedding or a head is."""
+
+    OWN = "own"  # the drafter's own tensor
+    TARGET = "target"  # the target's matrix
+    TIED = "tied"  # the head is the drafter's embedding

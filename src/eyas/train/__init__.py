@@ -1,0 +1,1 @@
+"""Draft vocabulary, test-time-training loss, the loop, export."""
