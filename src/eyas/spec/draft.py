@@ -54,9 +54,15 @@ class Fused:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LastState:
-    """One state of the target, used as it is: fc never runs."""
+    """One state of the target, used as it is: fc never runs.
+
+    SGLang and vLLM hand over what the target's head sees, the state after its final norm: SGLang
+    0.5.10.post1, layers/logits_processor.py:551-556 stores what models/llama.py:405 has normed;
+    vLLM 0.32.0, v1/worker/gpu_model_runner.py:4958 takes the model's normed output.
+    """
 
     reason: Fact[str]
+    after_final_norm: Fact[bool]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
