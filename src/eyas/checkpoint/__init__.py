@@ -1,0 +1,20 @@
+"""A drafter's files as a config and tensor headers; bytes only when asked for."""
+
+from eyas.checkpoint.cache import cache_dir
+from eyas.checkpoint.checkpoint import Checkpoint, open_checkpoint
+from eyas.checkpoint.header import TensorHeader
+from eyas.checkpoint.sparse import write_sparse
+from eyas.checkpoint.target import TargetFacts, open_target
+from eyas.checkpoint.write import TensorBytes, write_checkpoint
+
+__all__ = [
+    "Checkpoint",
+    "TargetFacts",
+    "TensorBytes",
+    "TensorHeader",
+    "cache_dir",
+    "open_checkpoint",
+    "open_target",
+    "write_checkpoint",
+    "write_sparse",
+]

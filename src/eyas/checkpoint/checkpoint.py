@@ -1,0 +1,136 @@
+"""Checkpoint: a config and the tensors' headers, from a directory, a file or the Hub."""
+
+from __future__ import annotations
+
+import sys
+from array import array
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from eyas.checkpoint.header import TensorHeader
+from eyas.checkpoint.json_file import read_json_object
+from eyas.checkpoint.place import locate
+from eyas.checkpoint.regular import regular_file
+from eyas.checkpoint.shards import read_shards
+from eyas.errors import CheckpointError
+
+_CHUNK = 16 * 2**20
+_MAX_INTEGERS = 2**24  # the largest vocabulary in use has some 2**18 ids
+_INTEGER_CODES = {
+    "BOOL": "B",
+    "U8": "B",
+    "I8": "b",
+    "I16": "h",
+    "U16": "H",
+    "I32": "i",
+    "U32": "I",
+    "I64": "q",
+    "U64": "Q",
+}
+_CONFIG_HINT = "a drafter is a directory with config.json and model.safetensors"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checkpoint:
+    """A drafter's files.
+
+    `location` is what the user typed, `config` the raw config.json, `files` the weight files that
+    belong to it, `other_files` the weight files beside them that do not, and `revision` the Hub
+    commit.
+    """
+
+    location: str
+    directory: Path
+    config: Mapping[str, Any]
+    config_file: str
+    tensors: Mapping[str, TensorHeader]
+    files: tuple[str, ...]
+    revision: str | None
+    other_files: tuple[str, ...] = ()
+
+    def place(self, name: str) -> str:
+        """Where tensor `name` is, or would be: ``model.safetensors :: fc.weight``."""
+        header = self.tensors.get(name)
+        file = header.file if header else (self.files[0] if self.files else "model.safetensors")
+        return f"{file} :: {name}"
+
+    def chunks(self, name: str) -> Iterator[bytes]:
+        """The bytes of tensor `name` in pieces of at most 16 MiB; raises CheckpointError."""
+        header = self.tensors.get(name)
+        if header is None:
+            raise CheckpointError(
+                f"{self.location} has no tensor {name!r}",
+                hint="list its tensors with eyas inspect",
+            )
+        if header.start is None:
+            raise CheckpointError(f"{self.place(name)} is a header without bytes")
+        path = regular_file(self.directory, header.file)
+        left = header.nbytes
+        try:
+            with path.open("rb") as file:
+                file.seek(header.start)
+                while left:
+                    chunk = file.read(min(left, _CHUNK))
+                    if not chunk:
+                        raise CheckpointError(
+                            f"{path} ends {left} bytes before the end of tensor {name}",
+                            hint="fetch or export the file again",
+                        )
+                    left -= len(chunk)
+                    yield chunk
+        except OSError as error:
+            reason = (error.strerror or type(error).__name__).lower()
+            raise CheckpointError(
+                f"{path} cannot be read: {reason}", hint="check its permissions"
+            ) from None
+
+    def read_bytes(self, name: str) -> bytes:
+        """The bytes of tensor `name`, little-endian and row-major; raises CheckpointError."""
+        return b"".join(self.chunks(name))
+
+    def read_integers(self, name: str) -> list[int]:
+        """The values of an integer or boolean tensor of at most 2**24 elements, row-major.
+
+        Raises CheckpointError for another type, a larger tensor or a missing one.
+        """
+        header = self.tensors.get(name)
+        if header is not None and header.dtype not in _INTEGER_CODES:
+            raise CheckpointError(
+                f"{self.place(name)} holds {header.dtype} numbers where integers are needed",
+                hint="export it as int64",
+            )
+        if header is not None and header.nbytes > 8 * _MAX_INTEGERS:
+            raise CheckpointError(
+                f"{self.place(name)} has {header.nbytes} bytes, too many for a vocabulary map",
+                hint="check that it is the right tensor",
+            )
+        raw = self.read_bytes(name)
+        values = array(_INTEGER_CODES[self.tensors[name].dtype], raw)
+        if sys.byteorder == "big":
+            values.byteswap()
+        return values.tolist()
+
+
+def open_checkpoint(location: str | Path) -> Checkpoint:
+    """The checkpoint at `location`, without reading a tensor.
+
+    `location` is a directory, a single ``.safetensors`` file with config.json beside it, or a Hub
+    id (``org/name``, ``org/name@revision``, ``hf://…``). Raises CheckpointError when it is
+    missing or unsound, FetchError when the Hub cannot be reached.
+    """
+    typed = str(location)
+    place = locate(location, weights=True)
+    config = read_json_object(regular_file(place.directory, "config.json"), hint=_CONFIG_HINT)
+    tensors, files, others = read_shards(place.directory, place.file)
+    return Checkpoint(
+        location=typed,
+        directory=place.directory,
+        config=config,
+        config_file="config.json",
+        tensors=tensors,
+        files=files,
+        revision=place.revision,
+        other_files=others,
+    )

@@ -1,0 +1,56 @@
+"""Strict JSON: an object of finite numbers and unique keys, in UTF-8, of a bounded size."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+from eyas.checkpoint.regular import read_regular
+from eyas.errors import CheckpointError
+
+MAX_BYTES = 16 * 2**20  # the largest real config is some 100 KB, an index some MB
+
+
+def read_json_object(path: Path, *, hint: str) -> dict[str, Any]:
+    """The JSON object in `path`; raises CheckpointError for anything else."""
+    raw = read_regular(path, max_bytes=MAX_BYTES)
+    try:
+        value = json.loads(
+            raw.decode("utf-8"),
+            parse_constant=_refuse_constant,
+            parse_float=_finite,
+            object_pairs_hook=_unique,
+        )
+    except UnicodeDecodeError as error:
+        raise CheckpointError(f"{path} is not UTF-8 text (byte {error.start})", hint=hint) from None
+    except RecursionError:
+        raise CheckpointError(f"{path} nests JSON too deeply to be read", hint=hint) from None
+    except ValueError as error:
+        raise CheckpointError(f"{path} is not valid JSON: {error}", hint=hint) from None
+    if not isinstance(value, dict):
+        kind = type(value).__name__
+        raise CheckpointError(f"{path} holds a JSON {kind} instead of an object", hint=hint)
+    return value
+
+
+def _refuse_constant(name: str) -> float:
+    raise ValueError(f"{name} is no number")
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(f"{text[:40]} is too large for a number")
+    return number
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    # Readers disagree on which of two equal keys wins, so neither can be trusted.
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"the key {twice[:80]!r} occurs twice")
+    return found

@@ -1,0 +1,61 @@
+"""Plain files: a FIFO would block, a link could lead anywhere, a directory is no file."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+from eyas.errors import CheckpointError
+
+
+def regular_file(directory: Path, name: str) -> Path:
+    """The path of file `name` in `directory`.
+
+    Raises CheckpointError when it is missing, is no regular file, or is a link that leaves the
+    directory. The one layout whose links may leave it is huggingface_hub's cache, where
+    ``snapshots/<commit>/<file>`` points into ``blobs/`` of the same repository.
+    """
+    path = directory / name
+    try:
+        mode = os.stat(path).st_mode
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        raise CheckpointError(
+            f"{path} cannot be opened: {reason.lower()}", hint="check the path"
+        ) from None
+    except ValueError:
+        raise CheckpointError(f"{str(path)!r} is no path", hint="check the path") from None
+    if not stat.S_ISREG(mode):
+        raise CheckpointError(f"{path} is not a regular file", hint="check the path")
+    resolved, home = Path(os.path.realpath(path)), Path(os.path.realpath(directory))
+    if not resolved.is_relative_to(home) and not _is_hub_blob(resolved, home):
+        raise CheckpointError(
+            f"{path} is a link that leaves its directory, to {resolved}",
+            hint="copy the file into the directory",
+        )
+    return path
+
+
+def _is_hub_blob(resolved: Path, home: Path) -> bool:
+    if home.parent.name != "snapshots":
+        return False
+    return resolved.parent == home.parent.parent / "blobs"
+
+
+def read_regular(path: Path, *, max_bytes: int) -> bytes:
+    """The bytes of a regular file of at most `max_bytes`; raises CheckpointError otherwise."""
+    regular_file(path.parent, path.name)
+    try:
+        with path.open("rb") as file:
+            raw = file.read(max_bytes + 1)
+    except OSError as error:
+        reason = (error.strerror or type(error).__name__).lower()
+        raise CheckpointError(
+            f"{path} cannot be read: {reason}", hint="check its permissions"
+        ) from None
+    if len(raw) > max_bytes:
+        raise CheckpointError(
+            f"{path} is larger than {max_bytes} bytes", hint="check that it is the right file"
+        )
+    return raw

@@ -1,0 +1,138 @@
+"""TargetFacts: what a target's config.json says of its sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from eyas.checkpoint.cache import cache_dir
+from eyas.checkpoint.json_file import read_json_object
+from eyas.checkpoint.place import locate
+from eyas.checkpoint.regular import regular_file
+from eyas.errors import CheckpointError, TargetError
+
+# Wrappers of multimodal models keep the language model's sizes one level down.
+_TEXT_KEYS = ("text_config", "llm_config", "language_config")
+SMOLLM2 = "smollm2"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TargetFacts:
+    """Sizes of a target as its config states them; None where it does not.
+
+    `architectures` and `model_type` are the outer model's, `text_model_type` is the language
+    model's inside a wrapper (the same as `model_type` where there is none).
+    """
+
+    location: str
+    directory: Path
+    architectures: tuple[str, ...]
+    model_type: str | None
+    text_model_type: str | None
+    hidden_size: int | None
+    intermediate_size: int | None
+    num_layers: int | None
+    num_attention_heads: int | None
+    num_key_value_heads: int | None
+    head_dim: int | None
+    vocab_size: int | None
+    max_position_embeddings: int | None
+    dtype: str | None
+    tie_word_embeddings: bool | None
+
+
+def smollm2_dir() -> Path:
+    """Where ``eyas target smollm2`` puts the embedded target."""
+    return cache_dir() / "targets" / "SmolLM2-135M-Instruct"
+
+
+def open_target(location: str | Path) -> TargetFacts:
+    """The facts of the target at `location`, from its config.json alone.
+
+    `location` is a directory, a config file, a Hub id, or ``smollm2`` for the embedded target.
+    Raises TargetError when it cannot be opened, FetchError when the Hub cannot be reached.
+    """
+    try:
+        path = _config_path(location)
+        config = read_json_object(path, hint="a target needs a Hugging Face config.json")
+    except CheckpointError as error:
+        raise TargetError(
+            f"the target cannot be opened: {error.message}", hint=error.hint
+        ) from None
+    text = next((config[k] for k in _TEXT_KEYS if isinstance(config.get(k), dict)), config)
+    read = _Reader(path, text, config)
+    return TargetFacts(
+        location=str(location),
+        directory=path.parent,
+        architectures=read.names("architectures"),
+        model_type=_text(config.get("model_type")),
+        text_model_type=_text(text.get("model_type")) or _text(config.get("model_type")),
+        hidden_size=read.size("hidden_size", "n_embd", "d_model"),
+        intermediate_size=read.size("intermediate_size", "n_inner"),
+        num_layers=read.size("num_hidden_layers", "n_layer", "num_layers"),
+        num_attention_heads=read.size("num_attention_heads", "n_head"),
+        num_key_value_heads=read.size("num_key_value_heads"),
+        head_dim=read.size("head_dim"),
+        vocab_size=read.size("vocab_size"),
+        max_position_embeddings=read.size("max_position_embeddings", "n_positions"),
+        dtype=read.dtype(),
+        tie_word_embeddings=read.flag("tie_word_embeddings"),
+    )
+
+
+def _config_path(location: str | Path) -> Path:
+    typed = str(location)
+    if typed == SMOLLM2:
+        directory = smollm2_dir()
+        if not directory.is_dir():
+            raise CheckpointError(
+                f"the target smollm2 is not in {directory}", hint="run: eyas target smollm2"
+            )
+        return regular_file(directory, "config.json")
+    path = Path(typed).expanduser()
+    if path.suffix == ".json":
+        return regular_file(path.parent, path.name)
+    return regular_file(locate(location, weights=False).directory, "config.json")
+
+
+def _text(value: Any) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+@dataclass(frozen=True, slots=True)
+class _Reader:
+    """Reads the language model's keys first, the wrapper's where they are absent."""
+
+    path: Path
+    text: Mapping[str, Any]
+    outer: Mapping[str, Any]
+
+    def _value(self, key: str) -> Any:
+        value = self.text.get(key)
+        return self.outer.get(key) if value is None else value
+
+    def size(self, *keys: str) -> int | None:
+        for key in keys:
+            value = self._value(key)
+            if value is None:
+                continue
+            if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+                raise TargetError(
+                    f"{self.path} says {key} is {str(value)[:80]!r} where a number is needed",
+                    hint="check that --target is a model's directory",
+                )
+            return value
+        return None
+
+    def flag(self, key: str) -> bool | None:
+        value = self._value(key)
+        return value if isinstance(value, bool) else None
+
+    def dtype(self) -> str | None:
+        return _text(self._value("dtype")) or _text(self._value("torch_dtype"))
+
+    def names(self, key: str) -> tuple[str, ...]:
+        value = self.outer.get(key)
+        return tuple(v for v in value if isinstance(v, str)) if isinstance(value, list) else ()
