@@ -19,9 +19,12 @@ import torch
 from torch import Tensor
 
 from eyas.decode.acceptance import Acceptance
+from eyas.decode.conditioning import boundaries_read, conditioned
 from eyas.decode.generation import Generation
 from eyas.errors import UsageError
-from eyas.model import Drafter, Target
+from eyas.model.draft_cache import DraftCache
+from eyas.model.drafter import Drafter
+from eyas.model.target import Target
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,11 +60,12 @@ def chain_rounds(
 
     Rounds go on until `max_new` tokens are out; the last one may run past it.
     """
+    boundaries = boundaries_read(drafter, target)
     capacity = len(prompt) + max_new + steps + 1
     cache = target.new_cache(1, capacity)
     draft_cache = drafter.new_cache(1, capacity)
     prompt_1T = _row(prompt, target)
-    reading = target.forward(prompt_1T, cache, drafter.boundaries)
+    reading = target.forward(prompt_1T, cache, boundaries)
     choice = _Choice.of(target, reading.final_BTH[:, -1:])
     yield Round(tokens=tuple(choice.ids), gaps=tuple(choice.gaps))
     produced, seen = 1, len(prompt)
@@ -70,8 +74,9 @@ def chain_rounds(
     following_1T = torch.cat([prompt_1T[:, 1:], last_11], dim=1)
     while produced < max_new:
         draft_cache.rollback(seen - following_1T.shape[1])
-        drafts_1K = _draft(drafter, following_1T, drafter.condition(reading, target), draft_cache, steps)
-        reading = target.forward(torch.cat([last_11, drafts_1K], dim=1), cache, drafter.boundaries)
+        hidden_1TH = conditioned(drafter, target, reading)
+        drafts_1K = _draft(drafter, following_1T, hidden_1TH, draft_cache, steps)
+        reading = target.forward(torch.cat([last_11, drafts_1K], dim=1), cache, boundaries)
         choice = _Choice.of(target, reading.final_BTH)
         drafts = drafts_1K[0].tolist()
         accepted = next((i for i, d in enumerate(drafts) if d != choice.ids[i]), steps)
@@ -132,14 +137,14 @@ def generate(
 
 
 def _draft(
-    drafter: Drafter, ids_1T: Tensor, hidden_1TH: Tensor, cache: object, steps: int
+    drafter: Drafter, ids_1T: Tensor, hidden_1TH: Tensor, cache: DraftCache, steps: int
 ) -> Tensor:
     """A chain of `steps` draft tokens, as target ids [1, steps]."""
     drafted = []
     for _ in range(steps):
-        output = drafter.step(ids_1T, hidden_1TH, cache)
-        hidden_1TH = output.feedback_BTH[:, -1:]
-        ids_1T = drafter.target_ids(drafter.logits(output, last_only=True).argmax(dim=-1))
+        output_11H = drafter.step(ids_1T, hidden_1TH, cache)[:, -1:]
+        hidden_1TH = drafter.feedback(output_11H)
+        ids_1T = drafter.target_ids(drafter.logits(output_11H).argmax(dim=-1))
         drafted.append(ids_1T)
     return torch.cat(drafted, dim=1)
 

@@ -1,0 +1,1 @@
+"""Draft, verify, accept: exact decoding with a drafter, and what was accepted."""

@@ -1,0 +1,1 @@
+"""The story of the project, run for real."""

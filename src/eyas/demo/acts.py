@@ -1,0 +1,279 @@
+"""The six acts of the story, each measured on the real model or judged by the real contracts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from time import perf_counter
+
+from eyas import convert, dialects, engines
+from eyas.checkpoint import (
+    Checkpoint,
+    TargetFacts,
+    TensorBytes,
+    open_checkpoint,
+    open_target,
+    write_checkpoint,
+)
+from eyas.demo.kimi import TARGET_CONFIG, write_kimi_drafter
+from eyas.demo.measure import Answers, TokenisedPrompt, answer_all, one_of_each
+from eyas.dialects import specforge
+from eyas.errors import EngineError
+from eyas.model.drafter import Drafter
+from eyas.model.served import Fill, served_drafter
+from eyas.model.target import Target
+from eyas.model.trained import trained_drafter
+from eyas.spec import Eagle3Spec, Served
+
+OLD_SGLANG = "sglang@0.5.10.post1"
+NEW_SGLANG = "sglang@0.5.23"
+VLLM = "vllm@0.33.0"
+STEPS = 3
+# The layer's tensors: four attention matrices, three of the MLP, three norms.
+LAYER_TENSORS = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Act:
+    """What one step of the demo showed. `passed` says whether it went as the story tells."""
+
+    number: int
+    title: str
+    passed: bool
+    verdict: str
+    details: tuple[str, ...]
+
+
+@dataclass(slots=True, kw_only=True)
+class Scene:
+    """What the acts share: the models, the prompts, a folder to write into, a progress bar.
+
+    `watch(what, prompts)` announces a number of answers; the function it returns is called after
+    each of them.
+    """
+
+    target: Target
+    target_facts: TargetFacts
+    checkpoint: Checkpoint
+    prompts: Sequence[TokenisedPrompt]
+    folder: Path
+    max_new: int
+    watch: Callable[[str, int], Callable[[], None]]
+    sound: Answers | None = field(default=None)
+
+    def answers(
+        self, what: str, prompts: Sequence[TokenisedPrompt], drafter: Drafter | None
+    ) -> Answers:
+        """Answers to `prompts`, with or without a drafter, under a progress bar."""
+        return answer_all(
+            self.target,
+            prompts,
+            max_new=self.max_new,
+            drafter=drafter,
+            steps=STEPS if drafter else 0,
+            advance=self.watch(what, len(prompts)),
+        )
+
+
+def tell(scene: Scene) -> Iterator[Act]:
+    """The acts in order; each is computed when it is asked for."""
+    flat = scene.folder / "flattened"
+    yield alone_and_drafted(scene)
+    yield as_saved(scene)
+    yield flattened(scene, flat)
+    yield wrong_algorithm(scene, open_checkpoint(flat))
+    yield converted(scene, open_checkpoint(flat))
+    yield at_full_size(scene.folder)
+
+
+def alone_and_drafted(scene: Scene) -> Act:
+    """Act 1: the target alone, then with the drafter as it was trained."""
+    plain = scene.answers("SmolLM2 alone", scene.prompts, None)
+    drafter = trained_drafter(scene.checkpoint, scene.target)
+    drafted = scene.answers("with the drafter", scene.prompts, drafter)
+    scene.sound = drafted
+    equal = drafted.equal_to(plain)
+    ratio = drafted.tokens_per_second / plain.tokens_per_second
+    return Act(
+        number=1,
+        title="SmolLM2 alone, then with the drafter that was trained here",
+        passed=equal == len(scene.prompts) and drafted.tau >= 1.35,
+        verdict=f"tau {drafted.tau:.2f}; {equal} of {len(scene.prompts)} answers equal",
+        details=(
+            f"alone {plain.tokens_per_second:.1f} tokens/s, "
+            f"with the drafter {drafted.tokens_per_second:.1f} ({ratio:.2f}x, greedy, K = {STEPS})",
+            "tau by category: "
+            + ", ".join(f"{name} {tau:.2f}" for name, tau in drafted.tau_by_category.items()),
+            "accepted at draft position 1, 2, 3: "
+            + ", ".join(f"{share:.0%}" for share in drafted.acceptance.cumulative),
+        ),
+    )
+
+
+def as_saved(scene: Scene) -> Act:
+    """Act 2: the drafter as the trainer saved it."""
+    details, outcomes = [], []
+    for name in ("sglang@0.5.8", OLD_SGLANG, NEW_SGLANG, VLLM):
+        served = read(name, scene.checkpoint, scene.target_facts)
+        outcomes.append(served.refusal is None)
+        details.append(f"{name}: {verdict_of(served)}")
+    return Act(
+        number=2,
+        title="As the trainer saved it: a nested speculators config",
+        passed=outcomes == [False, False, False, True],
+        verdict="every SGLang refuses it at config parsing, vLLM loads it",
+        details=tuple(details),
+    )
+
+
+def flattened(scene: Scene, directory: Path) -> Act:
+    """Act 3: the config flattened by hand, the tensors still named ``layers.0.*``."""
+    checkpoint = flatten(scene.checkpoint, directory)
+    old = read(OLD_SGLANG, checkpoint, scene.target_facts)
+    views = [old, *(read(name, checkpoint, scene.target_facts) for name in (NEW_SGLANG, VLLM))]
+    lost = [len(view.landing.lost) if view.landing else -1 for view in views]
+    prompts = one_of_each(scene.prompts)
+    taus = {}
+    for fill in Fill:
+        drafter = served_drafter(old, checkpoint, scene.target, fill=fill)
+        taus[fill] = scene.answers(f"without its layer ({fill})", prompts, drafter).tau
+    low, high = min(taus.values()), max(taus.values())
+    return Act(
+        number=3,
+        title="Flattened to LlamaForCausalLMEagle3, its layer still named layers.0.*",
+        passed=lost == [LAYER_TENSORS, 0, 0] and high < sound_tau(scene, prompts),
+        verdict=f"SGLang 0.5.10.post1 loses {lost[0]} tensors in silence: tau {low:.2f} to {high:.2f}",
+        details=(
+            *(f"{label(view)}: {verdict_of(view)}" for view in views),
+            "run as 0.5.10.post1 has it, its lost matrices filled with "
+            + ", ".join(f"{fill}: tau {tau:.2f}" for fill, tau in taus.items()),
+        ),
+    )
+
+
+def wrong_algorithm(scene: Scene, checkpoint: Checkpoint) -> Act:
+    """Act 4: launched as EAGLE, on an engine that lands every tensor."""
+    launch = engines.Launch.parse(["speculative_algorithm=EAGLE"])
+    served = read(NEW_SGLANG, checkpoint, scene.target_facts, launch)
+    prompts = one_of_each(scene.prompts)
+    drafter = served_drafter(served, checkpoint, scene.target, fill=Fill.ZEROS)
+    tau = scene.answers("launched as EAGLE", prompts, drafter).tau
+    sound = sound_tau(scene, prompts)
+    return Act(
+        number=4,
+        title="Launched with speculative_algorithm=EAGLE",
+        passed=tau < sound,
+        verdict=f"one captured state, fc bypassed, the target's head, no map: tau {tau:.2f}",
+        details=(
+            f"{NEW_SGLANG} starts without an error and lands every tensor",
+            f"the same prompts give {sound:.2f} when it is launched as EAGLE3",
+        ),
+    )
+
+
+def converted(scene: Scene, checkpoint: Checkpoint) -> Act:
+    """Act 5: converted for the old SGLang, re-checked, and run as that engine has it."""
+    ref = engines.EngineRef.parse(OLD_SGLANG)
+    out = scene.folder / "converted"
+    convert.convert(checkpoint, out, ref, target=scene.target_facts)
+    repaired = open_checkpoint(out)
+    names = (OLD_SGLANG, NEW_SGLANG, VLLM)
+    views = [read(name, repaired, scene.target_facts) for name in names]
+    prompts = one_of_each(scene.prompts)
+    drafter = served_drafter(views[0], repaired, scene.target, fill=Fill.ZEROS)
+    tau = scene.answers("converted", prompts, drafter).tau
+    sound = sound_tau(scene, prompts)
+    all_land = all(view.landing is not None and not view.landing.lost for view in views)
+    return Act(
+        number=5,
+        title=f"Converted: eyas convert DRAFT OUT --to {OLD_SGLANG}",
+        passed=all_land and tau == sound,
+        verdict=f"all tensors land, tau is back: {tau:.2f}",
+        details=(
+            *(f"{label(view)}: {verdict_of(view)}" for view in views),
+            f"as trained, the same prompts give {sound:.2f}",
+        ),
+    )
+
+
+def at_full_size(folder: Path) -> Act:
+    """Act 6: the same verdicts on a drafter of Kimi-K2.5's shape."""
+    import json
+
+    drafter, target = folder / "kimi-k2.5-eagle3", folder / "kimi-k2.5"
+    write_kimi_drafter(drafter)
+    target.mkdir()
+    (target / "config.json").write_text(json.dumps(TARGET_CONFIG))
+    begun = perf_counter()
+    checkpoint, facts = open_checkpoint(drafter), open_target(target)
+    views = [read(name, checkpoint, facts) for name in (OLD_SGLANG, NEW_SGLANG, VLLM)]
+    seconds = perf_counter() - begun
+    lost = [len(view.landing.lost) if view.landing else -1 for view in views]
+    size = sum(header.nbytes for header in checkpoint.tensors.values())
+    return Act(
+        number=6,
+        title="The same on a drafter of Kimi-K2.5's shape: fc 21504 → 7168",
+        passed=lost == [LAYER_TENSORS, 0, 0] and seconds < 1,
+        verdict=f"the same verdicts in {seconds:.2f} s, from headers alone ({size / 1e9:.1f} GB)",
+        details=tuple(f"{label(view)}: {verdict_of(view)}" for view in views),
+    )
+
+
+def flatten(checkpoint: Checkpoint, directory: Path) -> Checkpoint:
+    """What a user does by hand: the nested config made flat, the tensors left as they are named."""
+    dialect, spec = dialects.read(checkpoint)
+    assert isinstance(spec, Eagle3Spec)  # the demo's own drafter
+    roles = dialect.roles(checkpoint)
+    config, names = specforge.write(spec, set(roles.values()), layer_prefix="layers.0.")
+    tensors = {}
+    for tensor, role in roles.items():
+        header = checkpoint.tensors[tensor]
+        data = checkpoint.read_bytes(tensor)
+        tensors[names[role]] = TensorBytes(dtype=header.dtype, shape=header.shape, data=data)
+    write_checkpoint(directory, config, tensors)
+    return open_checkpoint(directory)
+
+
+def read(
+    name: str,
+    checkpoint: Checkpoint,
+    facts: TargetFacts,
+    launch: engines.Launch | None = None,
+) -> Served:
+    """What engine `name` makes of a checkpoint; raises EngineError outside the known versions."""
+    ref = engines.EngineRef.parse(name)
+    launch = launch or engines.Launch.parse([])
+    view = engines.read(ref, checkpoint, target=facts, launch=launch)
+    if not isinstance(view, Served):
+        raise EngineError(f"{name} is not checked: {view.reason}")
+    return view
+
+
+def verdict_of(served: Served) -> str:
+    """One line: refused and why, or how many tensors land and how many are lost."""
+    if served.refusal is not None:
+        return f"refuses at {served.refusal.stage}: {served.refusal.message}"
+    assert served.landing is not None  # served, so it was loaded
+    tensors, lost = len(served.landing.tensors), len(served.landing.lost)
+    if not lost and not served.landing.unfilled:
+        return f"{tensors} of {tensors} tensors are where they belong"
+    return (
+        f"loses {lost} of {tensors} tensors and leaves {len(served.landing.unfilled)} parameters "
+        "unfilled, without a log line"
+    )
+
+
+def label(served: Served) -> str:
+    """Engine and version as they are typed."""
+    return f"{served.engine}@{served.version}"
+
+
+def sound_tau(scene: Scene, prompts: Sequence[TokenisedPrompt]) -> float:
+    """tau of the sound drafter over a part of the prompts of act 1."""
+    assert scene.sound is not None  # act 1 comes first
+    chosen = set(prompts)
+    pairs = zip(scene.sound.prompts, scene.sound.generations, strict=True)
+    kept = [(prompt, generation) for prompt, generation in pairs if prompt in chosen]
+    part = Answers(prompts=tuple(p for p, _ in kept), generations=tuple(g for _, g in kept))
+    return part.tau

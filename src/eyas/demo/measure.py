@@ -1,0 +1,94 @@
+"""Answers to a set of prompts with one drafter, or none, and what they add up to."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from eyas.decode.acceptance import Acceptance, macro_mean
+from eyas.decode.generation import Generation, divergence
+from eyas.decode.greedy import generate
+from eyas.model.drafter import Drafter
+from eyas.model.target import Target
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokenisedPrompt:
+    """A prompt through the target's chat template."""
+
+    category: str
+    ids: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answers:
+    """One greedy answer to each prompt."""
+
+    prompts: tuple[TokenisedPrompt, ...]
+    generations: tuple[Generation, ...]
+
+    @property
+    def tokens_per_second(self) -> float:
+        """Decoding rate over all answers; the prompts' own forward passes are not in it."""
+        tokens = sum(len(g.tokens) - 1 for g in self.generations)
+        return tokens / sum(g.seconds for g in self.generations)
+
+    @property
+    def acceptance(self) -> Acceptance:
+        """All rounds together."""
+        records = [g.acceptance for g in self.generations if g.acceptance is not None]
+        total = records[0]
+        for record in records[1:]:
+            total += record
+        return total
+
+    @property
+    def tau_by_category(self) -> dict[str, float]:
+        """tau over all rounds of each category; a category without a round is left out."""
+        records: dict[str, list[Acceptance]] = defaultdict(list)
+        for prompt, generation in zip(self.prompts, self.generations, strict=True):
+            if generation.acceptance is not None and generation.acceptance.rounds:
+                records[prompt.category].append(generation.acceptance)
+        return {
+            category: 1 + sum(r.accepted for r in found) / sum(r.rounds for r in found)
+            for category, found in records.items()
+        }
+
+    @property
+    def tau(self) -> float:
+        """The macro mean over the categories."""
+        return macro_mean(self.tau_by_category.values())
+
+    def equal_to(self, plain: Answers) -> int:
+        """How many answers are the plain ones', token for token, near-ties apart."""
+        pairs = zip(plain.generations, self.generations, strict=True)
+        found = (divergence(alone, drafted) for alone, drafted in pairs)
+        return sum(d is None or d.numeric for d in found)
+
+
+def answer_all(
+    target: Target,
+    prompts: Sequence[TokenisedPrompt],
+    *,
+    max_new: int,
+    drafter: Drafter | None = None,
+    steps: int = 0,
+    advance: Callable[[], None] = lambda: None,
+) -> Answers:
+    """Answer every prompt greedily; `advance` is called after each."""
+    generations = []
+    for prompt in prompts:
+        generations.append(
+            generate(target, prompt.ids, max_new=max_new, drafter=drafter, steps=steps)
+        )
+        advance()
+    return Answers(prompts=tuple(prompts), generations=tuple(generations))
+
+
+def one_of_each(prompts: Sequence[TokenisedPrompt]) -> tuple[TokenisedPrompt, ...]:
+    """The first prompt of every category."""
+    first: dict[str, TokenisedPrompt] = {}
+    for prompt in prompts:
+        first.setdefault(prompt.category, prompt)
+    return tuple(first.values())
