@@ -26,4 +26,4 @@ def _platform_cache() -> Path:
         return Path.home() / "Library" / "Caches"
     # The XDG specification ignores a relative path.
     xdg = os.environ.get("XDG_CACHE_HOME", "")
-    return Path(xdg) if os.path.isabs(xdg) else Path.home() / ".cache"
+    return Path(xdg) if Path(xdg).is_absolute() else Path.home() / ".cache"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,14 +27,10 @@ def locate(location: str | Path, *, weights: bool) -> Place:
     typed = str(location)
     if not typed.strip():
         raise CheckpointError("the location is empty", hint="give a directory or a Hub id")
-    path = os.path.expanduser(typed)
     if not typed.startswith("hf://"):
-        if os.path.isdir(path):
-            return Place(directory=Path(path))
-        if os.path.exists(path):
-            return _single_file(Path(path))
-        if os.path.islink(path):
-            raise CheckpointError(f"{typed} is a link to nothing", hint="check the path")
+        local = _local(typed)
+        if local is not None:
+            return local
     hub_id = None if isinstance(location, Path) else parse_hub_id(typed)
     if hub_id is None:
         raise CheckpointError(
@@ -44,6 +39,24 @@ def locate(location: str | Path, *, weights: bool) -> Place:
         )
     directory, revision = fetch(hub_id, weights=weights)
     return Place(directory=directory, revision=revision)
+
+
+def _local(typed: str) -> Place | None:
+    try:
+        path = Path(typed).expanduser()
+        if path.is_dir():
+            return Place(directory=path)
+        if path.exists():
+            return _single_file(path)
+        if path.is_symlink():
+            raise CheckpointError(f"{typed} is a link to nothing", hint="check the path")
+    except (OSError, ValueError, RuntimeError) as error:
+        # A name that is too long, a directory that may not be entered, an unknown ~user.
+        reason = getattr(error, "strerror", None) or str(error)
+        raise CheckpointError(
+            f"{typed[:200]!r} cannot be opened: {reason.lower()}", hint="check the path"
+        ) from None
+    return None
 
 
 def _single_file(path: Path) -> Place:

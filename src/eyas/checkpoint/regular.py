@@ -18,7 +18,7 @@ def regular_file(directory: Path, name: str) -> Path:
     """
     path = directory / name
     try:
-        mode = os.stat(path).st_mode
+        mode = path.stat().st_mode
     except OSError as error:
         reason = error.strerror or type(error).__name__
         raise CheckpointError(

@@ -23,7 +23,7 @@ def read_shards(
     without that, all the safetensors files. Raises CheckpointError when files are missing, or a
     tensor is in two of them.
     """
-    present = tuple(sorted(n for n in os.listdir(directory) if n.endswith(".safetensors")))
+    present = _named(directory, ".safetensors")
     weight_map: dict[str, str] = {}
     if only is not None:
         files: tuple[str, ...] = (only,)
@@ -55,6 +55,16 @@ def read_shards(
     return tensors, files, tuple(name for name in present if name not in files)
 
 
+def _named(directory: Path, *suffixes: str) -> tuple[str, ...]:
+    try:
+        return tuple(sorted(p.name for p in directory.iterdir() if p.suffix in suffixes))
+    except OSError as error:
+        reason = (error.strerror or type(error).__name__).lower()
+        raise CheckpointError(
+            f"{directory} cannot be listed: {reason}", hint="check its permissions"
+        ) from None
+
+
 def _read_index(directory: Path) -> dict[str, str]:
     path = regular_file(directory, INDEX)
     weight_map = read_json_object(path, hint=_REPAIR).get("weight_map")
@@ -78,7 +88,7 @@ def _is_plain_name(file: str) -> bool:
 
 
 def _no_weights(directory: Path) -> CheckpointError:
-    pickled = sorted(n for n in os.listdir(directory) if n.endswith((".bin", ".pt", ".pth")))
+    pickled = _named(directory, ".bin", ".pt", ".pth")
     if pickled:
         return CheckpointError(
             f"{directory} has its weights only as {pickled[0]}, a pickle that this version of eyas"

@@ -62,7 +62,7 @@ def write_checkpoint(
             _write_file(draft / name, raw)
         read_headers(draft, "model.safetensors")
         _sync_directory(draft)
-        os.rename(draft, final)
+        draft.rename(final)
         _sync_directory(final.parent)
         done = True
     except OSError as error:

@@ -1,0 +1,31 @@
+"""What a dialect can do. Each module in this package that DIALECTS lists is one."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any, Protocol
+
+from eyas.checkpoint import Checkpoint
+from eyas.spec import DraftSpec
+
+
+class Dialect(Protocol):
+    """A producer's way of writing a drafter. Modules serve as instances."""
+
+    @property
+    def name(self) -> str:
+        """The dialect's name, as ``eyas inspect`` prints it."""
+
+    def recognise(self, checkpoint: Checkpoint) -> str | None:
+        """Why `checkpoint` is of this dialect; None when it is not."""
+
+    def read(self, checkpoint: Checkpoint) -> DraftSpec:
+        """The drafter as its producer's code computes it; CheckpointError if facts are missing."""
+
+    def roles(self, checkpoint: Checkpoint) -> Mapping[str, str]:
+        """Tensor name → role, its name in `model.Drafter`. A surplus tensor has no role."""
+
+    def write(
+        self, spec: DraftSpec, roles_present: Collection[str]
+    ) -> tuple[dict[str, Any], dict[str, str]]:
+        """A config, and role → tensor name; ConversionError for what the dialect cannot state."""

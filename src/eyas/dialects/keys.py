@@ -1,0 +1,98 @@
+"""Typed reading of a config's keys, each value with the place it came from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from eyas.errors import CheckpointError
+from eyas.spec import Fact, declared
+
+
+@dataclass(frozen=True, slots=True)
+class Keys:
+    """One object of a config. A key that is absent or null reads as None.
+
+    Every method raises CheckpointError for a value of another type.
+    """
+
+    values: Mapping[str, Any]
+    file: str
+    prefix: str = ""
+
+    def place(self, key: str) -> str:
+        """Where `key` is, or would be: ``config.json :: eagle_config.layer_ids``."""
+        return f"{self.file} :: {self.prefix}{key}"
+
+    def section(self, key: str) -> Keys:
+        """The object under `key`; an empty one when it is absent."""
+        value = self.values.get(key)
+        if value is not None and not isinstance(value, dict):
+            raise self._wrong(key, value, "an object")
+        return Keys(value or {}, self.file, f"{self.prefix}{key}.")
+
+    def integer(self, key: str) -> Fact[int] | None:
+        """A whole number of at least 0."""
+        value = self.values.get(key)
+        if value is None:
+            return None
+        if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+            raise self._wrong(key, value, "a whole number")
+        return declared(value, self.place(key))
+
+    def size(self, key: str) -> Fact[int] | None:
+        """A number of at least 1."""
+        fact = self.integer(key)
+        if fact is not None and fact.value == 0:
+            raise self._wrong(key, 0, "a number of at least 1")
+        return fact
+
+    def number(self, key: str) -> Fact[float] | None:
+        """Any number."""
+        value = self.values.get(key)
+        if value is None:
+            return None
+        if isinstance(value, bool) or not isinstance(value, int | float) or abs(value) > 1e300:
+            raise self._wrong(key, value, "a number")
+        return declared(float(value), self.place(key))
+
+    def flag(self, key: str) -> Fact[bool] | None:
+        """True or false."""
+        value = self.values.get(key)
+        if value is None:
+            return None
+        if not isinstance(value, bool):
+            raise self._wrong(key, value, "true or false")
+        return declared(value, self.place(key))
+
+    def text(self, key: str) -> Fact[str] | None:
+        """A text."""
+        value = self.values.get(key)
+        if value is None:
+            return None
+        if not isinstance(value, str):
+            raise self._wrong(key, value, "a text")
+        return declared(value, self.place(key))
+
+    def integers(self, key: str) -> Fact[tuple[int, ...]] | None:
+        """A list of whole numbers of at least 0."""
+        value = self.values.get(key)
+        if value is None:
+            return None
+        if not isinstance(value, list) or not all(type(v) is int and v >= 0 for v in value):
+            raise self._wrong(key, value, "a list of whole numbers")
+        return declared(tuple(value), self.place(key))
+
+    def _wrong(self, key: str, value: object, needed: str) -> CheckpointError:
+        shown = repr(value)
+        shown = shown if len(shown) <= 60 else shown[:57] + "..."
+        return CheckpointError(
+            f"{self.place(key)} is {shown} where {needed} is needed", hint="correct the config"
+        )
+
+
+def architectures(config: Mapping[str, Any]) -> tuple[str, ...]:
+    """The class names that a config declares."""
+    value = config.get("architectures")
+    return tuple(v for v in value if isinstance(v, str)) if isinstance(value, list) else ()

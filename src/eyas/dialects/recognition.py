@@ -1,0 +1,44 @@
+"""Which dialect a checkpoint is written in."""
+
+from __future__ import annotations
+
+from eyas.checkpoint import Checkpoint
+from eyas.dialects import named, specforge, speculators
+from eyas.dialects.dialect import Dialect
+from eyas.errors import NotADrafterError
+from eyas.spec import DraftSpec
+
+# The first that recognises a checkpoint has it: a nested config and a foreign name are decisive,
+# the flat form is known by its tensors too and comes last.
+DIALECTS: tuple[Dialect, ...] = (named, speculators, specforge)
+
+
+def recognise(checkpoint: Checkpoint) -> Dialect:
+    """The dialect of `checkpoint`; raises NotADrafterError when it is none's."""
+    for dialect in DIALECTS:
+        if dialect.recognise(checkpoint) is not None:
+            return dialect
+    raise NotADrafterError(
+        f"{checkpoint.location} is no drafter that eyas knows: it looks like"
+        f" {_appearance(checkpoint)}",
+        hint="give the drafter's directory; a target goes after --target",
+    )
+
+
+def read(checkpoint: Checkpoint) -> tuple[Dialect, DraftSpec]:
+    """The dialect of `checkpoint` and the drafter as trained."""
+    dialect = recognise(checkpoint)
+    return dialect, dialect.read(checkpoint)
+
+
+def _appearance(checkpoint: Checkpoint) -> str:
+    architectures = checkpoint.config.get("architectures")
+    layers = checkpoint.config.get("num_hidden_layers")
+    lacks = "" if any("fc." in name for name in checkpoint.tensors) else " and no fusion layer (fc)"
+    if isinstance(architectures, list) and architectures and isinstance(architectures[0], str):
+        what = f"a {architectures[0][:80]!r} model"
+    else:
+        what = "a model without architectures in its config"
+    if isinstance(layers, int):
+        what += f" of {layers} layers"
+    return f"{what} with {len(checkpoint.tensors)} tensors{lacks}"
