@@ -15,20 +15,7 @@ from torch import Tensor
 
 from eyas.errors import TargetError
 from eyas.model.rope import RopeTable, rotate
-from eyas.model.target import Reading, Target, TargetCache, TargetFacts
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LlamaShape:
-    """The sizes that fix a Llama's arithmetic."""
-
-    heads: int
-    kv_heads: int
-    head_dim: int
-    intermediate: int
-    rms_eps: float
-    rope_theta: float
-    tied: bool
+from eyas.model.target import Reading, Target, TargetCache, TargetFacts, TargetSizes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +38,7 @@ class StaticCache(TargetCache):
 
     def __init__(
         self,
-        shape: LlamaShape,
+        shape: TargetSizes,
         layers: int,
         batch: int,
         capacity: int,
@@ -90,15 +77,19 @@ class StaticCache(TargetCache):
 class LlamaTarget(Target):
     """A Llama-family target read from its weights, in one dtype on one device."""
 
+    sizes: TargetSizes
+
     def __init__(
         self,
         facts: TargetFacts,
-        shape: LlamaShape,
+        sizes: TargetSizes,
         weights: Mapping[str, Tensor],
         device: torch.device,
+        *,
+        tied: bool,
     ) -> None:
         self.facts = facts
-        self.shape = shape
+        self.sizes = sizes
         self.device = device
         taken: set[str] = set()
 
@@ -121,8 +112,8 @@ class LlamaTarget(Target):
             )
 
         self._embedding_VH = take("model.embed_tokens.weight")
-        self._head_VH = self._embedding_VH if shape.tied else take("lm_head.weight")
-        if shape.tied:
+        self._head_VH = self._embedding_VH if tied else take("lm_head.weight")
+        if tied:
             taken.add("lm_head.weight")
         self._norm_H = take("model.norm.weight")
         self._layers = [layer(index) for index in range(facts.num_layers)]
@@ -132,7 +123,7 @@ class LlamaTarget(Target):
                 f"target `{facts.name}` has a tensor that its config does not explain: "
                 f"`{surplus[0]}` (of {len(surplus)})"
             )
-        self._rope = RopeTable(theta=shape.rope_theta, head_dim=shape.head_dim, device=device)
+        self._rope = RopeTable(theta=sizes.rope_theta, head_dim=sizes.head_dim, device=device)
 
     @property
     def embedding_VH(self) -> Tensor:
@@ -144,12 +135,15 @@ class LlamaTarget(Target):
         """The rows of the output head."""
         return self._head_VH
 
-    def new_cache(
-        self, batch: int, capacity: int, starts_B: Tensor | None = None
-    ) -> StaticCache:
+    @property
+    def final_norm_H(self) -> Tensor:
+        """The gain of the final norm."""
+        return self._norm_H
+
+    def new_cache(self, batch: int, capacity: int, starts_B: Tensor | None = None) -> StaticCache:
         """An empty cache; `starts_B` counts each row's padding slots on the left."""
         return StaticCache(
-            self.shape,
+            self.sizes,
             self.facts.num_layers,
             batch,
             capacity,
@@ -163,7 +157,7 @@ class LlamaTarget(Target):
         return self._norm(final_BTH, self._norm_H)
 
     def _norm(self, x: Tensor, weight_H: Tensor) -> Tensor:
-        return F.rms_norm(x, (x.shape[-1],), weight_H, self.shape.rms_eps)
+        return F.rms_norm(x, (x.shape[-1],), weight_H, self.sizes.rms_eps)
 
     @torch.inference_mode()
     def forward(
@@ -175,7 +169,7 @@ class LlamaTarget(Target):
         """
         if not isinstance(cache, StaticCache):
             raise TargetError("this cache was not made by this target's `new_cache`")
-        batch, new = ids_BT.shape
+        new = ids_BT.shape[1]
         begin, end = cache.slots, cache.slots + new
         if end > cache.capacity:
             raise TargetError(f"the cache holds {cache.capacity} tokens; {end} were asked for")
@@ -218,7 +212,7 @@ class LlamaTarget(Target):
             allowed = (allowed & (keys_S[None, None, :] >= starts_B[:, None, None])) | itself
         bias = torch.zeros(allowed.shape, dtype=self.facts.dtype, device=self.device)
         bias.masked_fill_(~allowed, float("-inf"))
-        group = self.shape.heads // self.shape.kv_heads
+        group = self.sizes.heads // self.sizes.kv_heads
         return bias.repeat(1, group, 1)[:, None]
 
     def _attend(
@@ -232,21 +226,21 @@ class LlamaTarget(Target):
         index: int,
         end: int,
     ) -> Tensor:
-        shape = self.shape
+        sizes = self.sizes
         batch, new, _ = x.shape
         qkv = F.linear(self._norm(x, layer.input_norm_H), layer.qkv)
-        qkv = qkv.view(batch, new, shape.heads + 2 * shape.kv_heads, shape.head_dim)
-        turned, v = qkv.split([shape.heads + shape.kv_heads, shape.kv_heads], dim=2)
+        qkv = qkv.view(batch, new, sizes.heads + 2 * sizes.kv_heads, sizes.head_dim)
+        turned, v = qkv.split([sizes.heads + sizes.kv_heads, sizes.kv_heads], dim=2)
         turned = rotate(turned, cos[:, :, None], sin[:, :, None])
-        q, k = turned.split([shape.heads, shape.kv_heads], dim=2)
+        q, k = turned.split([sizes.heads, sizes.kv_heads], dim=2)
         keys, values = cache.keys[index], cache.values[index]
         keys[:, :, end - new : end] = k.transpose(1, 2)
         values[:, :, end - new : end] = v.transpose(1, 2)
-        group = shape.heads // shape.kv_heads
-        q = q.view(batch, new, shape.kv_heads, group, shape.head_dim).permute(0, 2, 3, 1, 4)
-        q = q.reshape(batch, shape.kv_heads, group * new, shape.head_dim)
+        group = sizes.heads // sizes.kv_heads
+        q = q.view(batch, new, sizes.kv_heads, group, sizes.head_dim).permute(0, 2, 3, 1, 4)
+        q = q.reshape(batch, sizes.kv_heads, group * new, sizes.head_dim)
         mixed = F.scaled_dot_product_attention(
             q, keys[:, :, :end], values[:, :, :end], attn_mask=mask
         )
-        mixed = mixed.view(batch, shape.kv_heads, group, new, shape.head_dim)
+        mixed = mixed.view(batch, sizes.kv_heads, group, new, sizes.head_dim)
         return F.linear(mixed.permute(0, 3, 1, 2, 4).reshape(batch, new, -1), layer.out)

@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 from eyas.errors import TargetError
-from eyas.model.llama import LlamaShape, LlamaTarget
-from eyas.model.target import Target, TargetFacts
+from eyas.model.llama import LlamaTarget
+from eyas.model.target import Target, TargetFacts, TargetSizes
 
 if TYPE_CHECKING:
     from transformers import PretrainedConfig, PreTrainedTokenizerBase
@@ -109,7 +109,9 @@ def _weight_files(directory: Path) -> Iterator[Path]:
 
     index = directory / "model.safetensors.index.json"
     if index.is_file():
-        yield from (directory / n for n in sorted(set(json.loads(index.read_text())["weight_map"].values())))
+        yield from (
+            directory / n for n in sorted(set(json.loads(index.read_text())["weight_map"].values()))
+        )
         return
     single = directory / "model.safetensors"
     if not single.is_file():
@@ -123,7 +125,9 @@ def _read_config(directory: Path) -> PretrainedConfig:
     try:
         return AutoConfig.from_pretrained(directory, local_files_only=True)
     except (OSError, ValueError) as error:
-        raise TargetError(f"`{directory}` has no config that transformers reads: {error}") from error
+        raise TargetError(
+            f"`{directory}` has no config that transformers reads: {error}"
+        ) from error
 
 
 def _load_llama(
@@ -139,16 +143,18 @@ def _load_llama(
         eos_ids=eos_ids_of(directory, config),
         dtype=dtype,
     )
-    shape = LlamaShape(
+    sizes = TargetSizes(
         heads=config.num_attention_heads,
         kv_heads=config.num_key_value_heads,
         head_dim=config.head_dim,
         intermediate=config.intermediate_size,
         rms_eps=config.rms_norm_eps,
         rope_theta=config.rope_parameters["rope_theta"],
-        tied=config.tie_word_embeddings,
+        max_positions=config.max_position_embeddings,
     )
-    return LlamaTarget(facts, shape, read_weights(directory), device)
+    return LlamaTarget(
+        facts, sizes, read_weights(directory), device, tied=config.tie_word_embeddings
+    )
 
 
 def _hub_snapshot(name: str) -> Path:

@@ -29,6 +29,19 @@ class TargetFacts:
     dtype: torch.dtype
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TargetSizes:
+    """The sizes of a target's decoder layer, which a fresh drafter takes over."""
+
+    heads: int
+    kv_heads: int
+    head_dim: int
+    intermediate: int
+    rms_eps: float
+    rope_theta: float
+    max_positions: int
+
+
 class TargetCache(ABC):
     """Keys and values of the tokens seen so far."""
 
@@ -53,6 +66,11 @@ class Reading:
     final_BTH: Tensor
     captured_BTC: Tensor | None
 
+    def first(self, tokens: int) -> Reading:
+        """The reading of the first `tokens` positions."""
+        captured = None if self.captured_BTC is None else self.captured_BTC[:, :tokens]
+        return Reading(final_BTH=self.final_BTH[:, :tokens], captured_BTC=captured)
+
 
 class Target(ABC):
     """A causal language model read at its boundaries.
@@ -62,6 +80,7 @@ class Target(ABC):
     """
 
     facts: TargetFacts
+    sizes: TargetSizes | None  # None where the decoder layer is not of the common kind
 
     @property
     @abstractmethod
@@ -72,6 +91,11 @@ class Target(ABC):
     @abstractmethod
     def head_VH(self) -> Tensor:
         """The rows of the output head."""
+
+    @property
+    @abstractmethod
+    def final_norm_H(self) -> Tensor:
+        """The gain of the final norm."""
 
     @abstractmethod
     def new_cache(self, batch: int, capacity: int) -> TargetCache:

@@ -1,0 +1,134 @@
+"""The target's own answers to prompts, generated in batches: on-policy training text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from eyas.data.conversation import Conversation, write_shard
+from eyas.data.loops import looped_from
+from eyas.data.prompts import Prompt
+from eyas.model.llama import LlamaTarget
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
+LOOP_CHECK_EVERY = 16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerSettings:
+    """How answers are generated. Prompt i takes temperature i modulo their number; 0 is greedy."""
+
+    batch_size: int
+    max_prompt_tokens: int
+    max_new_tokens: int
+    temperatures: tuple[float, ...]
+    seed: int
+
+
+@dataclass(slots=True)
+class _Row:
+    prompt: Prompt
+    prompt_ids: list[int]
+    temperature: float
+    answer: list[int]
+
+
+def answer_prompts(
+    target: LlamaTarget,
+    tokenizer: PreTrainedTokenizerBase,
+    prompts: Sequence[Prompt],
+    directory: Path,
+    settings: AnswerSettings,
+    progress: Callable[[Path, Sequence[Conversation]], None],
+) -> None:
+    """Answer every prompt into `directory`, one shard a batch; a shard that exists is kept.
+
+    Prompts longer than `max_prompt_tokens` are left out.
+    """
+    directory.mkdir(parents=True, exist_ok=True)
+    for number, first in enumerate(range(0, len(prompts), settings.batch_size)):
+        file = directory / f"answers-{number:05d}.jsonl"
+        if file.exists():
+            continue
+        rows = []
+        for index in range(first, min(first + settings.batch_size, len(prompts))):
+            ids = chat_ids(tokenizer, prompts[index])
+            if len(ids) <= settings.max_prompt_tokens:
+                temperature = settings.temperatures[index % len(settings.temperatures)]
+                rows.append(_Row(prompts[index], ids, temperature, []))
+        generator = torch.Generator().manual_seed(settings.seed * 1_000_003 + number)
+        _generate(target, rows, settings.max_new_tokens, generator)
+        conversations = [c for row in rows if (c := _finished(row)) is not None]
+        write_shard(file, conversations)
+        progress(file, conversations)
+
+
+def chat_ids(tokenizer: PreTrainedTokenizerBase, prompt: Prompt) -> list[int]:
+    """The prompt through the target's chat template, up to the assistant's turn."""
+    ids = tokenizer.apply_chat_template(
+        prompt.as_chat(), add_generation_prompt=True, tokenize=True, return_dict=False
+    )
+    return list(ids)
+
+
+def _finished(row: _Row) -> Conversation | None:
+    answer = row.answer[: looped_from(row.answer)]
+    if not answer:
+        return None
+    return Conversation(
+        id=row.prompt.id,
+        category=row.prompt.category,
+        ids=tuple(row.prompt_ids + answer),
+        prompt_length=len(row.prompt_ids),
+        temperature=row.temperature,
+    )
+
+
+def _generate(
+    target: LlamaTarget, rows: list[_Row], max_new: int, generator: torch.Generator
+) -> None:
+    if not rows:
+        return
+    longest = max(len(row.prompt_ids) for row in rows)
+    starts_B = torch.tensor([longest - len(row.prompt_ids) for row in rows])
+    ids_BT = torch.tensor([[0] * (longest - len(row.prompt_ids)) + row.prompt_ids for row in rows])
+    cache = target.new_cache(len(rows), longest + max_new, starts_B)
+    eos = set(target.facts.eos_ids)
+    for step in range(max_new):
+        final_BH = target.forward(ids_BT, cache).final_BTH[:, -1]
+        temperatures_B = torch.tensor([row.temperature for row in rows])
+        chosen_B = choose(target.logits(final_BH), temperatures_B, generator)
+        kept = []
+        for index, (row, token) in enumerate(zip(rows, chosen_B.tolist(), strict=True)):
+            row.answer.append(token)
+            looks = step % LOOP_CHECK_EVERY == 0
+            if token not in eos and not (looks and looped_from(row.answer) is not None):
+                kept.append(index)
+        if not kept:
+            return
+        if len(kept) < len(rows):
+            rows = [rows[index] for index in kept]
+            index_B = torch.tensor(kept)
+            cache.keep_rows(index_B)
+            chosen_B = chosen_B[index_B]
+        ids_BT = chosen_B[:, None]
+
+
+def choose(logits_BV: Tensor, temperatures_B: Tensor, generator: torch.Generator) -> Tensor:
+    """The next id of every row: the argmax at temperature 0, else a sample by inverse CDF."""
+    chosen_B = logits_BV.argmax(dim=-1)
+    sampled = (temperatures_B > 0).nonzero()[:, 0]
+    if len(sampled):
+        scaled = logits_BV[sampled].float() / temperatures_B[sampled, None]
+        cumulative = scaled.softmax(dim=-1).cumsum(dim=-1)
+        draw = torch.rand(len(sampled), 1, generator=generator) * cumulative[:, -1:]
+        found = torch.searchsorted(cumulative, draw, right=True)[:, 0]
+        chosen_B[sampled] = found.clamp_max(logits_BV.shape[-1] - 1)
+    return chosen_B

@@ -1,0 +1,93 @@
+"""A new drafter for a target: its spec and its starting weights."""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+
+from eyas.errors import UnsupportedError
+from eyas.model.drafter import Drafter
+from eyas.model.target import Target
+from eyas.spec import (
+    Eagle3Spec,
+    Feedback,
+    Fused,
+    Mha,
+    Ownership,
+    Rope,
+    VocabMap,
+    boundaries_of,
+    declared,
+)
+from eyas.spec.boundaries import DefaultBoundaries
+from eyas.train.vocabulary import DraftVocabulary
+
+CHOSEN = "chosen at training"
+
+
+def fresh_spec(target: Target, vocabulary: DraftVocabulary) -> Eagle3Spec:
+    """Plain EAGLE-3 in the target's own sizes, over the default three boundaries."""
+    sizes = target.sizes
+    if sizes is None:
+        raise UnsupportedError(
+            f"the sizes of a drafter cannot be read from a target of `{target.facts.architecture}`"
+        )
+    boundaries = boundaries_of(DefaultBoundaries(), target.facts.num_layers)
+    return Eagle3Spec(
+        hidden_size=declared(target.facts.hidden_size, CHOSEN),
+        target_hidden_size=declared(target.facts.hidden_size, CHOSEN),
+        intermediate_size=declared(sizes.intermediate, CHOSEN),
+        num_layers=declared(1, CHOSEN),
+        attention=Mha(
+            num_heads=declared(sizes.heads, CHOSEN),
+            num_kv_heads=declared(sizes.kv_heads, CHOSEN),
+            head_dim=declared(sizes.head_dim, CHOSEN),
+            bias=declared(False, CHOSEN),
+            qk_norm=declared(False, CHOSEN),
+        ),
+        conditioning=Fused(
+            boundaries=declared(boundaries, CHOSEN),
+            count=declared(len(boundaries), CHOSEN),
+            input_norm=declared(False, CHOSEN),
+            fc_norm=declared(False, CHOSEN),
+            bias=declared(False, CHOSEN),
+        ),
+        activation=declared("silu", CHOSEN),
+        rms_norm_eps=declared(sizes.rms_eps, CHOSEN),
+        rope=declared(Rope(theta=sizes.rope_theta, kind="default"), CHOSEN),
+        max_position_embeddings=declared(sizes.max_positions, CHOSEN),
+        norm_before_residual=declared(False, CHOSEN),
+        feedback=declared(Feedback.PRE_NORM, CHOSEN),
+        vocab_size=declared(target.facts.vocab_size, CHOSEN),
+        draft_vocab_size=declared(len(vocabulary.ids), CHOSEN),
+        vocab_map=declared(VocabMap.OFFSETS, CHOSEN),
+        embedding=declared(Ownership.TARGET, CHOSEN),
+        head=declared(Ownership.OWN, CHOSEN),
+        target_name=declared(target.facts.name, CHOSEN),
+    )
+
+
+def fresh_drafter(
+    target: Target, vocabulary: DraftVocabulary, *, captured_rms_C: torch.Tensor, seed: int
+) -> Drafter:
+    """A drafter whose head and final norm start as the target's, and the rest at random.
+
+    fc starts with every captured channel weighted by one over its own root mean square
+    (`captured_rms_C`): a few channels of the residual stream are hundreds of times larger than
+    the rest and would drown it.
+    """
+    spec = fresh_spec(target, vocabulary)
+    drafter = Drafter(spec, embedding=target.embedding_VH, head=target.head_VH)
+    generator = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for module in drafter.modules():
+            if isinstance(module, nn.Linear):
+                width = module.weight.shape[1]
+                module.weight.normal_(0.0, width**-0.5, generator=generator)
+        drafter.layer.self_attn.o_proj.weight.mul_(0.5)
+        drafter.layer.mlp.down_proj.weight.mul_(0.5)
+        drafter.fc.weight.div_(captured_rms_C.clamp_min(1e-3))
+        drafter.lm_head.weight.copy_(target.head_VH[vocabulary.ids_V])
+        drafter.norm.weight.copy_(target.final_norm_H)
+        drafter.d2t.copy_(vocabulary.d2t_V)
+    return drafter

@@ -1,0 +1,93 @@
+"""How often a drafter's choice is the target's on examples it was not trained on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from eyas.data.states import StateStore
+from eyas.model.drafter import Drafter
+from eyas.train.batches import Batch, batch_plan, make_batch
+from eyas.train.settings import TrainSettings
+from eyas.train.unroll import unroll
+
+POSITIONS_PER_CHUNK = 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeldOutScore:
+    """Shares of answer positions where the drafter's argmax is the target's (full vocabulary).
+
+    `accuracy[k]` is step k alone, `cumulative[k]` steps 0..k all right at the same slot.
+    `expected_tau` = 1 + Σ cumulative: the mean acceptance length (bonus included) of a greedy
+    chain as long as the unrolling, were every position the start of a round.
+    """
+
+    accuracy: tuple[float, ...]
+    cumulative: tuple[float, ...]
+    positions: int
+
+    @property
+    def expected_tau(self) -> float:
+        """1 + the sum of the cumulative shares."""
+        return 1.0 + sum(self.cumulative)
+
+
+@torch.inference_mode()
+def held_out_score(
+    drafter: Drafter,
+    target_head_VH: Tensor,
+    store: StateStore,
+    indices: Sequence[int],
+    settings: TrainSettings,
+) -> HeldOutScore:
+    """Score the examples `indices` of `store`, answers only."""
+    steps = settings.unroll_steps
+    right = torch.zeros(steps)
+    together = torch.zeros(steps)
+    slots = 0
+    plan = batch_plan(
+        store, indices, tokens=settings.batch_tokens, max_length=settings.max_length, seed="held"
+    )
+    for chosen in plan:
+        batch = make_batch(store, chosen, max_length=settings.max_length, prompt_weight=0.0)
+        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=settings.bf16):
+            hits_NK = _hits(drafter, target_head_VH, batch, steps)
+        right += hits_NK.sum(0)
+        together += hits_NK.cumprod(-1).sum(0)
+        slots += len(hits_NK)
+    return HeldOutScore(
+        accuracy=tuple((right / slots).tolist()),
+        cumulative=tuple((together / slots).tolist()),
+        positions=slots,
+    )
+
+
+def _hits(drafter: Drafter, target_head_VH: Tensor, batch: Batch, steps: int) -> Tensor:
+    """For each slot that has all steps ahead of it in the answer: which steps are right, [N, K]."""
+    weight = F.pad(batch.weight_BT, (0, steps + 1))
+    length = batch.ids_BT.shape[1]
+    ahead = [weight[:, 1 + step : 1 + step + length] for step in range(steps)]
+    rows, slots = torch.stack(ahead).amin(0).nonzero(as_tuple=True)
+    truth_BT = _argmax(batch.final_BTH, target_head_VH.to(batch.final_BTH.dtype))
+    hits = []
+    outputs = unroll(drafter, batch.ids_BT, batch.captured_BTC, steps)
+    for step, output_BTH in enumerate(outputs):
+        chosen_NH = drafter.norm(output_BTH[rows, slots])
+        guesses = drafter.target_ids(_argmax(chosen_NH, drafter.head_VH))
+        hits.append(guesses == truth_BT[rows, slots + 1 + step])
+    return torch.stack(hits, dim=-1).long()
+
+
+def _argmax(states: Tensor, head: Tensor) -> Tensor:
+    """The argmax of head · state, a chunk at a time: whole logits would not fit."""
+    flat = states.reshape(-1, states.shape[-1])
+    chosen = [
+        F.linear(flat[begin : begin + POSITIONS_PER_CHUNK], head).argmax(-1)
+        for begin in range(0, len(flat), POSITIONS_PER_CHUNK)
+    ]
+    return torch.cat(chosen).reshape(states.shape[:-1])

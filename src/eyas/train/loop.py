@@ -1,0 +1,171 @@
+"""The training loop: one process, AdamW on float32 weights, resumable at its checkpoints."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+from eyas.data.states import StateStore
+from eyas.errors import UsageError
+from eyas.model.drafter import Drafter
+from eyas.train.batches import batch_plan, make_batch, split_held_out
+from eyas.train.held_out import HeldOutScore, held_out_score
+from eyas.train.loss import StepScores, unrolled_loss
+from eyas.train.settings import TrainSettings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progress:
+    """What the loop reports after an update."""
+
+    update: int
+    updates: int
+    steps: tuple[StepScores, ...]
+    tokens_per_second: float
+    held_out: HeldOutScore | None
+
+
+def train(
+    drafter: Drafter,
+    target_head_VH: Tensor,
+    kept_ids_V: Tensor,
+    store: StateStore,
+    settings: TrainSettings,
+    checkpoint: Path,
+    report: Callable[[Progress], None],
+) -> HeldOutScore:
+    """Train `drafter` in place on `store`; returns the score on its held-out examples.
+
+    `target_head_VH` is the target's whole head, `kept_ids_V` the draft vocabulary. A run whose
+    `checkpoint` exists goes on from it and ends with the same weights as one never stopped.
+    Raises UsageError when the checkpoint belongs to other settings.
+    """
+    training, held_out = split_held_out(len(store), settings.held_out_every)
+    if not training or not held_out:
+        raise UsageError(
+            f"{len(store)} examples are too few to train on and hold out "
+            f"one in {settings.held_out_every}"
+        )
+    plan = [
+        batch
+        for number in range(settings.passes)
+        for batch in batch_plan(
+            store,
+            training,
+            tokens=settings.batch_tokens,
+            max_length=settings.max_length,
+            seed=f"{settings.seed}/{number}",
+        )
+    ]
+    optimizer = _optimizer(drafter, settings)
+    dtype = torch.bfloat16 if settings.bf16 else drafter.norm.weight.dtype
+    teacher_head_VH = target_head_VH[kept_ids_V]
+    first = _resume(checkpoint, drafter, optimizer, settings, len(plan))
+    for update in range(first, len(plan)):
+        began = time.perf_counter()
+        batch = make_batch(
+            store,
+            plan[update],
+            max_length=settings.max_length,
+            prompt_weight=settings.prompt_weight,
+        )
+        for group in optimizer.param_groups:
+            group["lr"] = settings.learning_rate * _rate(update, len(plan), settings.warmup_steps)
+        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=settings.bf16):
+            loss, scores = unrolled_loss(
+                drafter,
+                teacher_head_VH,
+                batch,
+                steps=settings.unroll_steps,
+                step_decay=settings.step_decay,
+                dtype=dtype,
+            )
+        optimizer.zero_grad(set_to_none=True)
+        loss.backward()
+        nn.utils.clip_grad_norm_(drafter.parameters(), settings.gradient_clip)
+        optimizer.step()
+        held = None
+        if (update + 1) % settings.checkpoint_every == 0:
+            held = held_out_score(drafter, target_head_VH, store, held_out, settings)
+            _save(checkpoint, drafter, optimizer, settings, update + 1, len(plan))
+        seconds = time.perf_counter() - began
+        report(
+            Progress(
+                update=update + 1,
+                updates=len(plan),
+                steps=tuple(scores),
+                tokens_per_second=batch.ids_BT.numel() / seconds,
+                held_out=held,
+            )
+        )
+    _save(checkpoint, drafter, optimizer, settings, len(plan), len(plan))
+    return held_out_score(drafter, target_head_VH, store, held_out, settings)
+
+
+def _optimizer(drafter: Drafter, settings: TrainSettings) -> torch.optim.AdamW:
+    gains = [p for p in drafter.parameters() if p.ndim == 1]
+    matrices = [p for p in drafter.parameters() if p.ndim > 1]
+    return torch.optim.AdamW(
+        [
+            {"params": matrices, "weight_decay": settings.weight_decay},
+            {"params": gains, "weight_decay": 0.0},
+        ],
+        lr=settings.learning_rate,
+        betas=(0.9, 0.95),
+        fused=True,
+    )
+
+
+def _rate(update: int, updates: int, warmup: int) -> float:
+    """Linear warm-up, then a half cosine down to a hundredth."""
+    if update < warmup:
+        return (update + 1) / warmup
+    done = (update - warmup) / max(updates - warmup, 1)
+    return 0.01 + 0.99 * 0.5 * (1.0 + math.cos(math.pi * done))
+
+
+def _save(
+    file: Path,
+    drafter: Drafter,
+    optimizer: torch.optim.Optimizer,
+    settings: TrainSettings,
+    update: int,
+    updates: int,
+) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = file.with_name(file.name + ".unfinished")
+    state = {
+        "update": update,
+        "updates": updates,
+        "settings": asdict(settings),
+        "drafter": drafter.state_dict(),
+        "optimizer": optimizer.state_dict(),
+    }
+    torch.save(state, unfinished)
+    unfinished.replace(file)
+
+
+def _resume(
+    file: Path,
+    drafter: Drafter,
+    optimizer: torch.optim.Optimizer,
+    settings: TrainSettings,
+    updates: int,
+) -> int:
+    if not file.exists():
+        return 0
+    state = torch.load(file, weights_only=True)
+    if state["settings"] != asdict(settings) or state["updates"] != updates:
+        raise UsageError(
+            f"`{file}` is a checkpoint of a run with other settings or data",
+            hint="give another checkpoint file, or remove this one",
+        )
+    drafter.load_state_dict(state["drafter"])
+    optimizer.load_state_dict(state["optimizer"])
+    return int(state["update"])

@@ -1,0 +1,25 @@
+"""What a training run is told."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainSettings:
+    """A run of test-time training; lengths and batch sizes count tokens."""
+
+    passes: int
+    batch_tokens: int
+    max_length: int
+    unroll_steps: int
+    step_decay: float
+    learning_rate: float
+    warmup_steps: int
+    weight_decay: float
+    gradient_clip: float
+    prompt_weight: float
+    seed: int
+    bf16: bool
+    held_out_every: int
+    checkpoint_every: int

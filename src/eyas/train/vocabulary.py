@@ -1,0 +1,69 @@
+"""The draft vocabulary: the ids that the target writes most often."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from eyas.data.conversation import Conversation
+from eyas.errors import UsageError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DraftVocabulary:
+    """Target ids kept by the drafter, ascending, and the share of counted tokens they cover."""
+
+    ids: tuple[int, ...]
+    vocab_size: int
+    coverage: float
+
+    @property
+    def ids_V(self) -> Tensor:
+        """The kept ids as a tensor."""
+        return torch.tensor(self.ids, dtype=torch.int64)
+
+    @property
+    def d2t_V(self) -> Tensor:
+        """Offsets: target id = i + d2t[i]."""
+        return self.ids_V - torch.arange(len(self.ids))
+
+    @property
+    def t2d_V(self) -> Tensor:
+        """Over the target's vocabulary: whether an id is kept."""
+        kept = torch.zeros(self.vocab_size, dtype=torch.bool)
+        kept[self.ids_V] = True
+        return kept
+
+
+def count_tokens(conversations: Iterable[Conversation], prompt_share: float) -> Counter[int]:
+    """How often each id occurs in answers, plus `prompt_share` of its count in prompts."""
+    counts: Counter[float] = Counter()
+    for conversation in conversations:
+        counts.update(conversation.answer_ids)
+        for token in conversation.ids[: conversation.prompt_length]:
+            counts[token] += prompt_share
+    return counts
+
+
+def draft_vocabulary(
+    counts: Counter[int], *, size: int, vocab_size: int, always: Iterable[int]
+) -> DraftVocabulary:
+    """The `size` most counted ids, `always` among them; ids never seen fill up from the lowest.
+
+    Raises UsageError when `size` exceeds the target's vocabulary.
+    """
+    if not 0 < size <= vocab_size:
+        raise UsageError(f"a draft vocabulary of {size} does not fit the target's {vocab_size}")
+    by_count = sorted(range(vocab_size), key=lambda token: (-counts[token], token))
+    forced = sorted(set(always))
+    kept = forced + [token for token in by_count if token not in set(forced)]
+    ids = tuple(sorted(kept[:size]))
+    total = sum(counts.values())
+    covered = sum(counts[token] for token in ids)
+    return DraftVocabulary(
+        ids=ids, vocab_size=vocab_size, coverage=covered / total if total else 0.0
+    )
