@@ -60,12 +60,14 @@ class Segment:
 
     `role` is the matrix of the drafter that these rows are, by the name that `model.Drafter` gives
     it (``layers.0.self_attn.q_proj.weight``); None where they are no part of its arithmetic.
+    `zeros` counts the elements that the engine fills with zeros because the tensor is too small.
     """
 
     start: int
     stop: int
     source: SegmentSource
     role: str | None
+    zeros: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,14 +135,18 @@ class Landing:
         """Sentences about whatever does not add up; empty for every landing that is right."""
         faults = []
         holders: dict[str, set[str]] = {}
+        held: dict[str, int] = {}
         for parameter in self.parameters:
             row = 0
+            width = prod(parameter.shape[1:])
             for segment in parameter.segments:
                 if segment.start != row or segment.stop <= segment.start:
                     faults.append(f"{parameter.name} has a gap or an overlap at row {row}")
                 row = segment.stop
                 if isinstance(segment.source, FromTensor):
                     holders.setdefault(segment.source.tensor, set()).add(parameter.name)
+                    elements = (segment.stop - segment.start) * width - segment.zeros
+                    held[segment.source.tensor] = held.get(segment.source.tensor, 0) + elements
             if row != parameter.shape[0]:
                 faults.append(f"{parameter.name} has {parameter.shape[0]} rows, accounted: {row}")
         known = {t.name for t in self.tensors}
@@ -152,4 +158,9 @@ class Landing:
                 faults.append(f"{tensor.name} is {tensor.fate} in {len(tensor.parameters)} parameters")
             if not 0 <= tensor.cut <= tensor.elements:
                 faults.append(f"{tensor.name} is cut by {tensor.cut} of {tensor.elements} elements")
+            if tensor.fate is Fate.LANDED and held.get(tensor.name, 0) + tensor.cut != tensor.elements:
+                faults.append(
+                    f"{tensor.name} has {tensor.elements} elements, of which"
+                    f" {held.get(tensor.name, 0)} are held and {tensor.cut} cut"
+                )
         return tuple(faults)

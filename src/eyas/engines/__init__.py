@@ -1,0 +1,10 @@
+"""What each version of each engine makes of a drafter: loader, config reader and launch."""
+
+from eyas.engines.catalogue import ENGINES
+from eyas.engines.engine import Engine
+from eyas.engines.launch import Launch, LaunchKey
+from eyas.engines.reading import read
+from eyas.engines.reference import EngineRef
+from eyas.engines.version import Version
+
+__all__ = ["ENGINES", "Engine", "EngineRef", "Launch", "LaunchKey", "Version", "read"]

@@ -1,0 +1,14 @@
+"""The engines that eyas has a contract for. Adding one is adding its package to this list."""
+
+from __future__ import annotations
+
+from eyas.engines.engine import Engine
+from eyas.engines.sglang import SGLANG
+from eyas.engines.vllm import VLLM
+
+ENGINES: tuple[Engine, ...] = (SGLANG, VLLM)
+
+
+def engine_named(name: str) -> Engine | None:
+    """The engine called `name`, or None."""
+    return next((engine for engine in ENGINES if engine.name == name), None)

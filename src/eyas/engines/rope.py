@@ -1,0 +1,44 @@
+"""RoPE as an engine takes it from a draft config."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from eyas.engines.config import ConfigView
+from eyas.engines.stop import NotCovered
+from eyas.spec import Fact, Rope, assumed, declared
+
+_DEFAULT_THETA = 10000.0  # transformers' LlamaConfig, and both engines' own fallback
+
+
+def rope_of(config: ConfigView, *, reads_rope_parameters: bool) -> Fact[Rope]:
+    """The rotary embedding; raises NotCovered for one RoPE per layer type.
+
+    `rope_parameters` is the spelling of transformers 5 and unknown to transformers 4. Where both
+    spellings are there, transformers 5 takes `rope_scaling` (configuration_utils of 5.24.0, run).
+    """
+    name, table = "rope_scaling", config.get("rope_scaling")
+    if not table and reads_rope_parameters:
+        name, table = "rope_parameters", config.get("rope_parameters")
+    if not isinstance(table, Mapping):
+        name, table = "rope_theta", {}
+    if any(isinstance(value, Mapping) for value in table.values()):
+        raise NotCovered(
+            f"{config.key(name)} holds one RoPE for each layer type, which this version of eyas"
+            " does not read"
+        )
+    theta = table.get("rope_theta")
+    key = config.key(name)
+    if theta is None:
+        theta, key = config.get("rope_theta"), config.key("rope_theta")
+    if theta is not None and (isinstance(theta, bool) or not isinstance(theta, int | float)):
+        raise config.stop(f"{key} is {theta!r} where a number is needed")
+    kind = table.get("rope_type") or table.get("type") or "default"
+    rope = Rope(
+        theta=_DEFAULT_THETA if theta is None else float(theta),
+        kind=str(kind),
+        scaling={k: v for k, v in table.items() if k not in ("rope_theta", "rope_type", "type")},
+    )
+    if theta is None:
+        return assumed(rope, config.key("rope_theta"), whose=config.whose)
+    return declared(rope, config.key(name) if table else key)

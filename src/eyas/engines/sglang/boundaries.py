@@ -1,0 +1,98 @@
+"""The states that SGLang captures in the target, as boundaries."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from eyas.checkpoint import TargetFacts
+from eyas.engines.config import layer_ids
+from eyas.engines.sglang import claims
+from eyas.engines.sglang.contract import Contract
+from eyas.spec import Boundaries, Claim, DefaultBoundaries, Fact, assumed, declared
+
+_KEY = "config.json :: eagle_config.eagle_aux_hidden_state_layer_ids"
+
+# Architectures whose set_eagle3_layers_to_capture is deepseek_v2's or a copy of it.
+_FIRST_ID_DECIDES = frozenset(
+    {
+        "DeepseekV2ForCausalLM",
+        "DeepseekV3ForCausalLM",
+        "DeepseekV32ForCausalLM",
+        "KimiK25ForConditionalGeneration",
+        "Glm4MoeLiteForCausalLM",
+    }
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Capture:
+    """The boundaries in capture order, how many of them the target really hands over, and why."""
+
+    boundaries: Fact[Boundaries]
+    count: int
+    claims: tuple[Claim, ...]
+
+
+def capture_of(
+    eagle_config: object,
+    contract: Contract,
+    target: TargetFacts | None,
+    *,
+    graphs: bool,
+    stop: Callable[[str], Exception],
+) -> Capture:
+    """What is captured for a drafter with this `eagle_config`."""
+    raw = eagle_config.get("eagle_aux_hidden_state_layer_ids") if isinstance(
+        eagle_config, dict
+    ) else None
+    ids = layer_ids(raw, _KEY, stop)
+    whose = f"sglang {contract.version}"
+    layers = None if target is None else target.num_layers
+    architecture = target.architectures[0] if target and target.architectures else ""
+    if ids is None:
+        return _default(architecture, layers, whose)
+    shift, reasons = _shift(ids, architecture, layers, contract)
+    inclusive = shift == 0 and architecture == "GptOssForCausalLM"
+    captured = {i + shift for i in ids}
+    if layers is not None:
+        captured = {k for k in captured if 0 <= k < layers + inclusive}
+    wanted = tuple(sorted({i + shift for i in ids}))
+    default = DefaultBoundaries()
+    if contract.graphs_reset_ids and graphs and not _is_default(wanted, default, layers):
+        fact: Fact[Boundaries] = assumed(default, _KEY, whose=whose)
+        return Capture(
+            boundaries=fact, count=3, claims=(*reasons, claims.GRAPH_RESET, claims.DEFAULT_IDS)
+        )
+    return Capture(boundaries=declared(wanted, _KEY), count=len(captured), claims=reasons)
+
+
+def _is_default(wanted: tuple[int, ...], default: DefaultBoundaries, layers: int | None) -> bool:
+    return layers is not None and set(wanted) == {2, layers // 2, layers - 3}
+
+
+def _default(architecture: str, layers: int | None, whose: str) -> Capture:
+    if architecture == "MiniMaxM3SparseForConditionalGeneration" and layers is not None:
+        shifted = (3, layers // 2 + 1, layers - 2)
+        return Capture(
+            boundaries=assumed(shifted, _KEY, whose=whose),
+            count=3,
+            claims=(claims.DEFAULT_IDS, claims.MINIMAX_DEFAULT),
+        )
+    count = 3 if layers is None else len({2, layers // 2, layers - 3})
+    boundaries: Fact[Boundaries] = assumed(DefaultBoundaries(), _KEY, whose=whose)
+    return Capture(boundaries=boundaries, count=count, claims=(claims.DEFAULT_IDS,))
+
+
+def _shift(
+    ids: tuple[int, ...], architecture: str, layers: int | None, contract: Contract
+) -> tuple[int, tuple[Claim, ...]]:
+    if contract.first_id_decides and architecture in _FIRST_ID_DECIDES:
+        return int(ids[0] == 1), (claims.NESTED_IDS, claims.FIRST_ID)
+    if (
+        contract.gpt_oss_last_layer
+        and architecture == "GptOssForCausalLM"
+        and max(ids) == layers
+    ):
+        return 0, (claims.NESTED_IDS, claims.GPT_OSS_IDS)
+    return 1, (claims.NESTED_IDS,)

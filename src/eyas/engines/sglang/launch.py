@@ -1,0 +1,34 @@
+"""The launch options of SGLang that bear on a drafter."""
+
+from __future__ import annotations
+
+from eyas.engines.launch import LaunchKey, Settings
+
+LAUNCH_KEYS = (
+    LaunchKey(
+        name="speculative_algorithm",
+        values=("EAGLE3", "EAGLE", "NEXTN"),
+        meaning="EAGLE3 unless given; NEXTN is an alias of EAGLE",
+    ),
+    LaunchKey(name="speculative_num_steps", values=None, meaning="draft steps"),
+    LaunchKey(name="speculative_eagle_topk", values=None, meaning="branches of the draft tree"),
+    LaunchKey(name="speculative_num_draft_tokens", values=None, meaning="tokens to verify"),
+    LaunchKey(
+        name="disable_cuda_graph",
+        values=("false", "true"),
+        meaning="up to 0.5.10.post1, graphs put the default layer ids in place",
+    ),
+    LaunchKey(name="context_length", values=None, meaning="longest sequence"),
+)
+
+ALGORITHM_KEY = "launch :: speculative_algorithm"
+
+
+def serves_as_eagle(settings: Settings) -> bool:
+    """Whether the head is launched as an EAGLE-1/2 head."""
+    return settings.get("speculative_algorithm", "EAGLE3") != "EAGLE3"
+
+
+def uses_graphs(settings: Settings) -> bool:
+    """Whether CUDA graphs are captured, as they are unless switched off."""
+    return settings.get("disable_cuda_graph", "false") == "false"

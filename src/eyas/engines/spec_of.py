@@ -1,0 +1,119 @@
+"""The facts of an Eagle3Spec that both engines derive alike."""
+
+from __future__ import annotations
+
+from eyas.checkpoint import Checkpoint, TargetFacts
+from eyas.engines.config import ConfigView
+from eyas.engines.sizes import Sizes
+from eyas.spec import (
+    Eagle3Spec,
+    Fact,
+    Feedback,
+    Fused,
+    LastState,
+    Mha,
+    Ownership,
+    Rope,
+    VocabMap,
+    absent,
+    assumed,
+    declared,
+    inferred,
+)
+
+
+def spec_of(
+    *,
+    config: ConfigView,
+    sizes: Sizes,
+    conditioning: Fused | LastState,
+    qkv_bias: Fact[bool],
+    rope: Fact[Rope],
+    norm_before_residual: Fact[bool],
+    feedback: Fact[Feedback],
+    vocab_map: Fact[VocabMap],
+    embedding: Fact[Ownership],
+    head: Fact[Ownership],
+    target: TargetFacts | None,
+) -> Eagle3Spec:
+    """The drafter that an engine computes."""
+    return Eagle3Spec(
+        hidden_size=sizes.hidden_size,
+        target_hidden_size=sizes.target_hidden_size,
+        intermediate_size=sizes.intermediate_size,
+        num_layers=sizes.num_layers,
+        attention=Mha(
+            num_heads=sizes.num_heads,
+            num_kv_heads=sizes.num_kv_heads,
+            head_dim=sizes.head_dim,
+            bias=qkv_bias,
+            qk_norm=assumed(False, config.key("model_type"), whose=config.whose),
+        ),
+        conditioning=conditioning,
+        activation=config.text("hidden_act"),
+        rms_norm_eps=config.real("rms_norm_eps"),
+        rope=rope,
+        max_position_embeddings=_max_position(config),
+        norm_before_residual=norm_before_residual,
+        feedback=feedback,
+        vocab_size=sizes.vocab_size,
+        draft_vocab_size=sizes.draft_vocab_size,
+        vocab_map=vocab_map,
+        embedding=embedding,
+        head=head,
+        target_name=absent("target")
+        if target is None
+        else declared(target.location, "command line :: target"),
+    )
+
+
+def _max_position(config: ConfigView) -> Fact[int | None]:
+    name = "max_position_embeddings"
+    if config.get(name) is None and name not in config.defaults:
+        return absent(config.key(name))
+    return config.whole(name)  # type: ignore[return-value]
+
+
+def vocab_map_of(
+    checkpoint: Checkpoint, tensor: str | None, sizes: Sizes, *, whose: str
+) -> Fact[VocabMap]:
+    """How draft ids become target ids when `tensor` is the map that the engine takes."""
+    if tensor is not None:
+        return inferred(VocabMap.OFFSETS, checkpoint.place(tensor))
+    if sizes.draft_vocab_size.value == sizes.vocab_size.value:
+        return Fact(
+            value=VocabMap.IDENTITY,
+            origin=sizes.draft_vocab_size.origin,
+            key=sizes.draft_vocab_size.key,
+            whose=sizes.draft_vocab_size.whose,
+        )
+    return assumed(VocabMap.PREFIX, checkpoint.place("d2t"), whose=whose)
+
+
+def embedding_of(checkpoint: Checkpoint, *, own: bool, key: str, whose: str) -> Fact[Ownership]:
+    """Whose embedding is used; `key` is the config key that decides."""
+    if not own:
+        return assumed(Ownership.TARGET, key, whose=whose)
+    name = _ending(checkpoint, "embed_tokens.weight")
+    return inferred(Ownership.OWN, checkpoint.place(name or "embed_tokens.weight"))
+
+
+def head_of(
+    checkpoint: Checkpoint,
+    tied: Fact[bool],
+    *,
+    from_target: bool,
+    key: str,
+    whose: str,
+) -> Fact[Ownership]:
+    """Whose head is used."""
+    if tied.value:
+        return tied.map(lambda _: Ownership.TIED)
+    if from_target:
+        return assumed(Ownership.TARGET, key, whose=whose)
+    name = _ending(checkpoint, "lm_head.weight")
+    return inferred(Ownership.OWN, checkpoint.place(name or "lm_head.weight"))
+
+
+def _ending(checkpoint: Checkpoint, name: str) -> str | None:
+    return next((t for t in checkpoint.tensors if t == name or t.endswith(f".{name}")), None)

@@ -1,0 +1,67 @@
+"""The states that vLLM captures in the target, as boundaries."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from eyas.checkpoint import TargetFacts
+from eyas.engines.config import ConfigView, layer_ids
+from eyas.engines.vllm import claims
+from eyas.spec import Boundaries, Claim, DefaultBoundaries, Fact, assumed, declared
+
+_TOP = "eagle_aux_hidden_state_layer_ids"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Capture:
+    """The boundaries in capture order, how many of them the target really hands over, and why."""
+
+    boundaries: Fact[Boundaries]
+    count: int
+    claims: tuple[Claim, ...]
+
+
+def capture_of(config: ConfigView, runner: str, target: TargetFacts | None) -> Capture:
+    """What `runner` captures for a drafter with this config."""
+    layers = None if target is None else target.num_layers
+    reason = claims.IDS_V1 if runner == "v1" else claims.IDS_V2
+    found = _configured(config, runner)
+    if found is None:
+        count = 3 if layers is None else len({2, layers // 2, layers - 3})
+        default: Fact[Boundaries] = assumed(
+            DefaultBoundaries(), config.key(_TOP), whose=config.whose
+        )
+        return Capture(
+            boundaries=default, count=count, claims=(reason, claims.DEFAULT_IDS)
+        )
+    ids, key = found
+    wanted = tuple(sorted(set(ids)))
+    captured = wanted if layers is None else tuple(k for k in wanted if 0 <= k <= layers)
+    return Capture(
+        boundaries=declared(wanted, key),
+        count=len(captured),
+        claims=(reason, claims.SORTED_IDS),
+    )
+
+
+def _configured(config: ConfigView, runner: str) -> tuple[tuple[int, ...], str] | None:
+    """The ids that the runner finds, as boundaries, and where."""
+    top = config.ids(_TOP)
+    if top is not None:
+        return top, config.key(_TOP)
+    if runner == "v1":
+        return _nested(config, "eagle_config", _TOP, 0)
+    after = config.ids("target_layer_ids")
+    return (
+        _nested(config, "dflash_config", "target_layer_ids", 1)
+        or (after and (tuple(i + 1 for i in after), config.key("target_layer_ids")))
+        or _nested(config, "eagle_config", "layer_ids", 0)
+    )
+
+
+def _nested(
+    config: ConfigView, table: str, name: str, shift: int
+) -> tuple[tuple[int, ...], str] | None:
+    key = config.key(f"{table}.{name}")
+    ids = layer_ids(config.table(table).get(name), key, config.stop)
+    return None if ids is None else (tuple(i + shift for i in ids), key)

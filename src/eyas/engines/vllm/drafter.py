@@ -1,0 +1,76 @@
+"""Drafter: a parsed draft config as vLLM's EAGLE-3 Llama class reads it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from eyas.engines.config import ConfigView
+from eyas.engines.rope import rope_of
+from eyas.engines.sizes import Sizes, sizes_of
+from eyas.spec import Fact, Feedback, Rope, assumed, declared
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drafter:
+    """What the class is built from. `maps_ids` says whether there is a map of draft ids."""
+
+    config: ConfigView
+    sizes: Sizes
+    count: Fact[int]
+    qkv_bias: Fact[bool]
+    out_bias: bool
+    mlp_bias: bool
+    fc_norm: Fact[bool]
+    input_norm: Fact[bool]
+    norm_before_residual: Fact[bool]
+    feedback: Fact[Feedback]
+    rope: Fact[Rope]
+    uses_states: Fact[bool]
+    maps_ids: bool
+
+
+def drafter_of(config: ConfigView) -> Drafter:
+    """The drafter that `config` describes; refuses where construction raises."""
+    name = "draft_vocab_size"
+    given = config.get(name) is not None
+    draft_vocab = config.whole(name if given else "vocab_size")
+    sizes = sizes_of(config, draft_vocab_size=draft_vocab)
+    qkv_bias = config.flag("attention_bias")
+    return Drafter(
+        config=config,
+        sizes=sizes,
+        count=_count(config),
+        qkv_bias=qkv_bias,
+        out_bias=qkv_bias.value or config.flag("bias").value,
+        mlp_bias=config.flag("mlp_bias").value,
+        fc_norm=config.flag("fc_norm"),
+        input_norm=_nested_flag(config, "norm_before_fc") or config.flag("norm_before_fc"),
+        norm_before_residual=config.flag(
+            "norm_before_residual", bool(config.defaults.get("norm_before_residual", False))
+        ),
+        feedback=config.flag("norm_output").map(
+            lambda on: Feedback.POST_NORM if on else Feedback.PRE_NORM
+        ),
+        rope=rope_of(config, reads_rope_parameters=True),
+        uses_states=_nested_flag(config, "use_aux_hidden_state")
+        or assumed(True, config.key("eagle_config.use_aux_hidden_state"), whose=config.whose),
+        maps_ids=draft_vocab.value != sizes.vocab_size.value,
+    )
+
+
+def _nested_flag(config: ConfigView, name: str) -> Fact[bool] | None:
+    nested = config.table("eagle_config")
+    if name not in nested:
+        return None
+    return declared(bool(nested[name]), config.key(f"eagle_config.{name}"))
+
+
+def _count(config: ConfigView) -> Fact[int]:
+    """The number of states that fc is sized for: never from the top-level ids."""
+    name = "num_aux_hidden_states"
+    if config.get(name) is not None:
+        return config.whole(name)
+    ids = config.table("eagle_config").get("eagle_aux_hidden_state_layer_ids")
+    if isinstance(ids, list) and ids:
+        return declared(len(ids), config.key("eagle_config.eagle_aux_hidden_state_layer_ids"))
+    return assumed(3, config.key(name), whose=config.whose)

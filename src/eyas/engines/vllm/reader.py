@@ -1,0 +1,201 @@
+"""Reading a checkpoint as vLLM does: config, launch, load, and what it then computes."""
+
+from __future__ import annotations
+
+from eyas.checkpoint import Checkpoint, TargetFacts
+from eyas.engines.launch import Settings
+from eyas.engines.spec_of import embedding_of, head_of, spec_of, vocab_map_of
+from eyas.engines.stop import NotCovered, Refused
+from eyas.engines.vllm import claims
+from eyas.engines.vllm.boundaries import Capture, capture_of
+from eyas.engines.vllm.config import draft_config, is_speculators
+from eyas.engines.vllm.drafter import Drafter, drafter_of
+from eyas.engines.vllm.launch import METHOD_KEY, method_of
+from eyas.engines.vllm.loader import load
+from eyas.spec import (
+    Claim,
+    Eagle3Spec,
+    FromTarget,
+    Fused,
+    Landing,
+    LastState,
+    Ownership,
+    Refusal,
+    Served,
+    Stage,
+    assumed,
+    declared,
+)
+
+
+def read(
+    version: str,
+    runner: str | None,
+    checkpoint: Checkpoint,
+    target: TargetFacts | None,
+    settings: Settings,
+) -> Served:
+    """What vLLM `version` makes of `checkpoint`; raises NotCovered."""
+    if runner is None:
+        raise NotCovered("vLLM reads layer ids by runner, and none is named")
+    spec: Eagle3Spec | None = None
+    landing: Landing | None = None
+    refusal: Refusal | None = None
+    speculators = is_speculators(checkpoint)
+    method = method_of(settings, checkpoint.location, speculators=speculators)
+    used: list[Claim] = [claims.METHOD, claims.DEFAULT_RUNNER]
+    try:
+        if method == "draft_model":
+            raise Refused(
+                Stage.FIRST_REQUEST,
+                f"no method is given and {checkpoint.location} has no 'eagle3' in it: vLLM takes"
+                " it for a plain draft model",
+                claims.METHOD,
+            )
+        config = draft_config(checkpoint, version, method)
+        drafter = drafter_of(config)
+        capture = capture_of(config, runner, target)
+        last_state = _last_state(drafter, method)
+        used += _claims(drafter, capture, last_state, method, speculators=speculators)
+        spec = _spec(checkpoint, drafter, capture, last_state, target)
+        landing = load(checkpoint.tensors.values(), drafter).landing(_replaced(spec))
+        _require_width(drafter, capture, last_state, target)
+    except Refused as end:
+        refusal = end.refusal
+        used.append(refusal.claim)
+    return Served(
+        engine="vllm",
+        version=version,
+        runner=runner,
+        spec=spec,
+        landing=landing,
+        refusal=refusal,
+        claims=tuple(dict.fromkeys(used)),
+    )
+
+
+def _claims(
+    drafter: Drafter,
+    capture: Capture,
+    last_state: LastState | None,
+    method: str,
+    *,
+    speculators: bool,
+) -> list[Claim]:
+    used = [claims.UNKNOWN_NAME, claims.MISSING, claims.MAP, claims.EMBEDDING, claims.HEAD]
+    used.append(claims.SPECULATORS if speculators else claims.RESIDUAL)
+    if method == "eagle":
+        used.append(claims.METHOD_EAGLE)
+    elif last_state is not None:
+        used.append(claims.AUX_OFF)
+    else:
+        used.extend((*capture.claims, claims.WIDTH))
+    if drafter.sizes.num_layers.value > 1:
+        used.append(claims.LATER_LAYERS)
+    if drafter.config.flag("tie_word_embeddings").value:
+        used.append(claims.TIE_IGNORED)
+    if drafter.config.get("layer_types") or drafter.config.get("sliding_window"):
+        used.append(claims.SLIDING_WINDOW)
+    return used
+
+
+def _last_state(drafter: Drafter, method: str) -> LastState | None:
+    """The conditioning where fc never runs, None where it does."""
+    if method == "eagle":
+        reason = declared("launched with method eagle: one state, and fc is never called", METHOD_KEY)
+        return LastState(reason=reason)
+    if not drafter.uses_states.value:
+        return LastState(
+            reason=drafter.uses_states.map(
+                lambda _: "use_aux_hidden_state is false: one state, and no fc"
+            )
+        )
+    return None
+
+
+def _target_width(drafter: Drafter, target: TargetFacts | None) -> int:
+    if target is not None and target.hidden_size is not None:
+        return target.hidden_size
+    return drafter.sizes.target_hidden_size.value
+
+
+def _spec(
+    checkpoint: Checkpoint,
+    drafter: Drafter,
+    capture: Capture,
+    last_state: LastState | None,
+    target: TargetFacts | None,
+) -> Eagle3Spec:
+    config = drafter.config
+    conditioning = last_state or Fused(
+        boundaries=capture.boundaries,
+        count=drafter.count,
+        input_norm=drafter.input_norm,
+        fc_norm=drafter.fc_norm,
+        bias=assumed(False, config.key("bias"), whose=config.whose),
+    )
+    names = checkpoint.tensors
+    map_name = next((n for n in reversed(names) if "d2t" in n and "t2d" not in n), None)
+    has_embedding = any("embed_tokens" in name for name in names)
+    has_head = any("lm_head" in name for name in names)
+    same_width = _target_width(drafter, target) == drafter.sizes.hidden_size.value
+    return spec_of(
+        config=config,
+        sizes=drafter.sizes,
+        conditioning=conditioning,
+        qkv_bias=drafter.qkv_bias,
+        rope=drafter.rope,
+        norm_before_residual=drafter.norm_before_residual,
+        feedback=drafter.feedback,
+        vocab_map=vocab_map_of(checkpoint, map_name, drafter.sizes, whose=config.whose),
+        embedding=embedding_of(
+            checkpoint,
+            own=has_embedding or not same_width,
+            key=checkpoint.place("embed_tokens.weight"),
+            whose=config.whose,
+        ),
+        head=head_of(
+            checkpoint,
+            assumed(False, config.key("tie_word_embeddings"), whose=config.whose),
+            from_target=not has_head,
+            key=checkpoint.place("lm_head.weight"),
+            whose=config.whose,
+        ),
+        target=target,
+    )
+
+
+def _replaced(spec: Eagle3Spec) -> dict[str, FromTarget]:
+    replaced = {}
+    if spec.embedding.value is Ownership.TARGET:
+        replaced["model.embed_tokens.weight"] = FromTarget(what="embed_tokens.weight")
+    if spec.head.value is Ownership.TARGET:
+        replaced["lm_head.weight"] = FromTarget(what="lm_head.weight")
+    return replaced
+
+
+def _require_width(
+    drafter: Drafter,
+    capture: Capture,
+    last_state: LastState | None,
+    target: TargetFacts | None,
+) -> None:
+    """Refuse where the first request raises."""
+    one = _target_width(drafter, target)
+    hidden = drafter.sizes.hidden_size.value
+    if last_state is not None:
+        if one != hidden:
+            raise Refused(
+                Stage.FIRST_REQUEST,
+                f"the target's last state is {one} wide and the drafter {hidden}",
+                claims.WIDTH,
+            )
+        return
+    wanted = drafter.count.value * drafter.sizes.target_hidden_size.value
+    if capture.count * one != wanted:
+        raise Refused(
+            Stage.FIRST_REQUEST,
+            f"the target hands over {capture.count} states of {one}, together"
+            f" {capture.count * one} wide, and fc takes {wanted}",
+            claims.WIDTH,
+        )
