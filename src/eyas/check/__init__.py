@@ -1,0 +1,45 @@
+"""Compare a drafter as trained with the drafter as served, and explain each difference."""
+
+from eyas.check.compare import as_trained, check, compare_view, report_on, subject_of
+from eyas.check.explain import explain, rule_of
+from eyas.check.finding import Finding, Severity, Skip
+from eyas.check.report import (
+    SCHEMA_VERSION,
+    CheckedFile,
+    Coverage,
+    EngineOutcome,
+    Outcome,
+    Report,
+    Subject,
+    Tool,
+)
+from eyas.check.rules import NO_TARGET, RULES, Rule, TrainedRule, ViewRule
+from eyas.check.view import Trained, View
+
+__all__ = [
+    "NO_TARGET",
+    "RULES",
+    "SCHEMA_VERSION",
+    "CheckedFile",
+    "Coverage",
+    "EngineOutcome",
+    "Finding",
+    "Outcome",
+    "Report",
+    "Rule",
+    "Severity",
+    "Skip",
+    "Subject",
+    "Tool",
+    "Trained",
+    "TrainedRule",
+    "View",
+    "ViewRule",
+    "as_trained",
+    "check",
+    "compare_view",
+    "explain",
+    "report_on",
+    "rule_of",
+    "subject_of",
+]

@@ -1,0 +1,26 @@
+"""The rules: one file for each family, one class for each rule."""
+
+from __future__ import annotations
+
+from eyas.check.rules import (
+    arithmetic,
+    boundaries,
+    config,
+    fusion,
+    landing,
+    target,
+    vocabulary,
+)
+from eyas.check.rules.rule import NO_TARGET, Rule, TrainedRule, ViewRule
+
+RULES: tuple[Rule, ...] = (
+    *config.RULES,
+    *landing.RULES,
+    *fusion.RULES,
+    *vocabulary.RULES,
+    *arithmetic.RULES,
+    *boundaries.RULES,
+    *target.RULES,
+)
+
+__all__ = ["NO_TARGET", "RULES", "Rule", "TrainedRule", "ViewRule"]

@@ -1,0 +1,149 @@
+"""N5: the numbers of the decoder layer."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from eyas.check.finding import Severity
+from eyas.check.rules.fact import FactRule
+
+
+class ResidualIgnored(FactRule):
+    """Residual taken from the other side of hidden_norm.
+
+    What it checks
+        Whether the engine takes the residual of the first decoder layer before or after
+        hidden_norm, as the drafter was trained (norm_before_residual).
+
+    Why it matters
+        Every draft step computes something else than was trained. On a weak head, forgetting the
+        flag cost 1.137 instead of 1.303; strong heads lose more.
+
+    How to fix it
+        No change of names or weights can express it. Serve the drafter on an engine that reads
+        norm_before_residual, or train it with the value that this engine computes.
+
+    Example
+        A speculators drafter with "norm_before_residual": true on SGLang, which always takes the
+        un-normed state.
+    """
+
+    code = "N501"
+    name = "residual-ignored"
+    written = False
+    facts = ("norm_before_residual",)
+    words = ("norm_before_residual",)
+    saying = (
+        "{engine} computes norm_before_residual = {served}, the drafter was trained with {trained}"
+    )
+    effect = "every draft step is computed otherwise (a weak head fell from 1.303 to 1.137)"
+
+
+class FeedbackDiffers(FactRule):
+    """Another state fed back into the next draft step.
+
+    What it checks
+        Whether the state that one draft step hands to the next is taken before or after the final
+        norm, as trained (norm_output, EAGLE-3.1).
+
+    Why it matters
+        The first draft token is right, all later ones are computed from a state of another scale:
+        acceptance falls from position 2 on.
+
+    How to fix it
+        Write norm_output into the config where the engine reads it, or serve on one that does.
+
+    Example
+        speculators 0.9 trains post-norm feedback by default; llama.cpp ignores the flag.
+    """
+
+    code = "N502"
+    name = "feedback-differs"
+    facts = ("feedback",)
+    words = ("norm_output",)
+    saying = "{engine} feeds the {served} state back, the drafter was trained on the {trained} one"
+    effect = "draft tokens after the first are computed from a state of another scale"
+
+
+class RopeDiffers(FactRule):
+    """Another rotary embedding.
+
+    What it checks
+        Theta, kind and scaling of the rotary embedding, normalised from the spellings of
+        transformers 4 and 5.
+
+    Why it matters
+        Attention sees other distances. A head trained at theta 1e4 and declared 1e6 was measured at
+        2.387 instead of 2.497; the loss grows with the context.
+
+    How to fix it
+        Write rope_theta (and rope_scaling) into the config in the spelling that the engine reads.
+
+    Example
+        A config with rope_parameters alone, read by code that knows rope_theta alone.
+    """
+
+    code = "N503"
+    name = "rope-differs"
+    facts = ("rope",)
+    words = ("rope",)
+    saying = "{engine} rotates with {served}; the drafter was trained with {trained}"
+    effect = "attention sees other distances (2.387 instead of 2.497 seen), worse with context"
+
+
+class LayerArithmeticDiffers(FactRule):
+    """Another epsilon, activation, bias or norm inside the layer.
+
+    What it checks
+        rms_norm_eps, the activation, the bias of q, k and v, and the norms of q and k.
+
+    Why it matters
+        A bias or a norm that is left out changes every attention score; an epsilon matters only
+        where states are tiny.
+
+    How to fix it
+        Serve the drafter on an engine that computes this part.
+
+    Example
+        A drafter of the Qwen3 kind has q_norm and k_norm; a Llama class has no place for them.
+    """
+
+    code = "N504"
+    name = "layer-arithmetic-differs"
+    written = False
+    facts = ("rms_norm_eps", "activation", "attention.bias", "attention.qk_norm")
+    words = ("q_norm", "attention_bias")
+    effect = "every draft step is computed otherwise than trained"
+
+
+class PositionsDiffer(FactRule):
+    """Another limit of positions.
+
+    What it checks
+        max_position_embeddings, as trained and as served.
+
+    Why it matters
+        Beyond the smaller limit acceptance can collapse, with no sign below it.
+
+    How to fix it
+        Write the limit that the drafter is served with.
+
+    Example
+        Drafters with 2048 positions under a target that serves 128k.
+    """
+
+    code = "N505"
+    name = "positions-differ"
+    severity: ClassVar[Severity] = Severity.WARNING
+    facts = ("max_position_embeddings",)
+    words = ("max_position",)
+    effect = "acceptance can collapse beyond the smaller limit"
+
+
+RULES = (
+    ResidualIgnored(),
+    FeedbackDiffers(),
+    RopeDiffers(),
+    LayerArithmeticDiffers(),
+    PositionsDiffer(),
+)

@@ -1,0 +1,102 @@
+"""B6: which states of the target the drafter sees."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from eyas.check.finding import Finding, Severity, Skip
+from eyas.check.rules.fact import cited, remedy, with_source
+from eyas.check.rules.rule import NO_TARGET, ViewRule
+from eyas.check.view import View
+from eyas.errors import TargetError
+from eyas.spec import (
+    Boundaries,
+    DefaultBoundaries,
+    Eagle3Spec,
+    Fact,
+    Fused,
+    Origin,
+    boundaries_of,
+)
+
+
+class BoundariesShifted(ViewRule):
+    """Other states of the target than trained.
+
+    What it checks
+        Whether the engine captures the same boundaries of the target. Boundary k is the residual
+        stream entering decoder layer k. "After layer k" of one tool is "before layer k+1" of
+        another, and where the ids stand in the config decides who reads them.
+
+    Why it matters
+        fc was trained on other states. Ids off by one took the first-position rate from 45 % to
+        10 % (MiniMax-M2) or cost 0.10 of tau (Kimi); ids not read at all gave 1.036 instead of
+        2.77.
+
+    How to fix it
+        Write the ids where this engine reads them, in its convention: eyas convert does.
+
+    Example
+        speculators writes eagle_aux_hidden_state_layer_ids at the top level; SGLang reads only
+        those inside eagle_config, and takes its default.
+    """
+
+    code = "B601"
+    name = "boundaries-shifted"
+    effect = "fc sees other states than trained (first-position rate 10 % instead of 45 % seen)"
+
+    def _look(self, view: View) -> Iterator[Finding | Skip]:
+        pair = _boundaries(view)
+        if pair is None or pair[0].value == pair[1].value:
+            return
+        before, after = pair
+        depth = None if view.trained.target is None else view.trained.target.num_layers
+        if depth is None and _has_default(before, after):
+            yield self.skip(
+                f"{NO_TARGET}: the default boundaries depend on its depth", engine=view.reference
+            )
+            return
+        if depth is not None:
+            try:
+                expected = boundaries_of(before.value, depth)
+                found = boundaries_of(after.value, depth)
+            except TargetError as error:
+                yield self.skip(error.message, engine=view.reference)
+                return
+            if expected == found:
+                return
+            before, after = before.map(lambda _: expected), after.map(lambda _: found)
+        yield self.finding(
+            view,
+            severity=Severity.WARNING if before.origin is Origin.ASSUMED else Severity.ERROR,
+            place=before.key,
+            message=f"{view.engine} captures boundaries {_listed(after.value)};"
+            f" the drafter was trained on {_listed(before.value)}",
+            expected=with_source(before),
+            found=with_source(after),
+            advice=remedy(view, after),
+            source=cited(view, "layer_ids", "without ids", "default layer"),
+        )
+
+
+def _boundaries(view: View) -> tuple[Fact[Boundaries], Fact[Boundaries]] | None:
+    """The boundaries of both sides, where both fuse."""
+    trained, served = view.trained.spec, view.served.spec
+    if not isinstance(trained, Eagle3Spec) or not isinstance(served, Eagle3Spec):
+        return None
+    if not isinstance(trained.conditioning, Fused) or not isinstance(served.conditioning, Fused):
+        return None
+    return trained.conditioning.boundaries, served.conditioning.boundaries
+
+
+def _has_default(*facts: Fact[Boundaries]) -> bool:
+    return any(isinstance(fact.value, DefaultBoundaries) for fact in facts)
+
+
+def _listed(boundaries: Boundaries) -> str:
+    if isinstance(boundaries, DefaultBoundaries):
+        return "(2, L//2, L-3)"
+    return ", ".join(map(str, boundaries))
+
+
+RULES = (BoundariesShifted(),)

@@ -1,0 +1,66 @@
+"""View: the two readings of one checkpoint that a rule compares."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from eyas.spec import DraftSpec, Served
+
+if TYPE_CHECKING:
+    from eyas.checkpoint import Checkpoint, TargetFacts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trained:
+    """A checkpoint as its producer's code computes it.
+
+    `roles` gives a tensor of the checkpoint its name in the drafter's arithmetic; a tensor that
+    the dialect does not know has none. `target` is None where the caller named none.
+    """
+
+    checkpoint: Checkpoint
+    dialect: str
+    spec: DraftSpec
+    roles: Mapping[str, str]
+    target: TargetFacts | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View:
+    """The same checkpoint as one engine version will compute it."""
+
+    trained: Trained
+    served: Served
+
+    @property
+    def engine(self) -> str:
+        """The engine as a reader names it: ``sglang 0.5.11``, ``vllm 0.33.0:v2``."""
+        return self.reference.replace("@", " ", 1)
+
+    @property
+    def reference(self) -> str:
+        """The engine as it is typed: ``sglang@0.5.11``."""
+        runner = "" if self.served.runner is None else f":{self.served.runner}"
+        return f"{self.served.engine}@{self.served.version}{runner}"
+
+    @property
+    def draft(self) -> str:
+        """The drafter as it is typed."""
+        return self.trained.checkpoint.location
+
+    @property
+    def conversion(self) -> str:
+        """The command that writes this drafter for this engine."""
+        plain = self.draft.removesuffix(".safetensors").rstrip("/")
+        if self.trained.checkpoint.revision is not None:  # a Hub id is no place to write to
+            plain = "./" + plain.partition("@")[0].rpartition("/")[2]
+        return f"eyas convert {self.draft} {plain}-{self.served.engine} --to {self.reference}"
+
+    @property
+    def elsewhere(self) -> str:
+        """What to type where this engine cannot compute the drafter at all."""
+        return (
+            f"serve it on another engine; ask with: eyas check {self.draft} --engine ENGINE@VERSION"
+        )

@@ -1,0 +1,29 @@
+"""eyas explain: the text behind a code."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from eyas.cli.options import hint, result
+
+
+def explain(
+    code: Annotated[
+        str | None, typer.Argument(metavar="[CODE]", help="A rule's code or name, as L202.")
+    ] = None,
+) -> None:
+    """Say what a rule checks, why it matters and how to fix it; without a code, list the rules.
+
+    eyas explain L202
+    """
+    from eyas import check
+    from eyas.check.render.columns import columns
+
+    if code is None:
+        rows = [[r.code, r.name, r.explanation().splitlines()[0]] for r in check.RULES]
+        result(columns(rows, indent="") + "\n")
+        hint("eyas explain CODE")
+    else:
+        result(check.explain(code))

@@ -1,0 +1,80 @@
+"""Failure: an error as one line for a reader, or one object for a program."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from eyas.errors import EyasError
+
+if TYPE_CHECKING:
+    from typer.exceptions import TyperException
+
+TRACEBACK = "EYAS_TRACEBACK"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failure:
+    """What went wrong and what to type next; `code` is the exit code."""
+
+    kind: str
+    message: str
+    hint: str | None
+    code: int = 2
+    error: BaseException | None = None
+
+
+def failure_of(error: Exception) -> Failure:
+    """The failure that `error` is: a sentence for ours, a request to report for any other."""
+    if isinstance(error, EyasError):
+        return Failure(
+            kind=type(error).__name__, message=error.message, hint=error.hint, error=error
+        )
+    return Failure(
+        kind="InternalError",
+        message=f"eyas failed: {type(error).__name__}: {error}".splitlines()[0],
+        hint=f"set {TRACEBACK}=1 to see the traceback, and report it",
+        error=error,
+    )
+
+
+def of_usage(error: TyperException) -> Failure:
+    """The failure of a command line that could not be parsed."""
+    context = getattr(error, "ctx", None)
+    command = "eyas" if context is None else context.command_path
+    message = error.format_message().strip().rstrip(".")
+    return Failure(kind="UsageError", message=message, hint=f"see: {command} --help")
+
+
+def tell(failure: Failure, argv: Sequence[str]) -> int:
+    """Writes `failure` where it belongs, and returns its exit code.
+
+    One line on stderr; where JSON was asked for also one object on stdout, so that it parses.
+    """
+    if failure.error is not None and os.environ.get(TRACEBACK):
+        import traceback
+
+        traceback.print_exception(failure.error, file=sys.stderr)
+    if wants_json(argv):
+        _write_object(failure)
+    if failure.message:
+        hint = "" if failure.hint is None else f"; {failure.hint}"
+        sys.stderr.write(f"error: {failure.message}{hint}\n")
+    return failure.code
+
+
+def wants_json(argv: Sequence[str]) -> bool:
+    """Whether a command line asks for JSON, even one that cannot be parsed."""
+    return "--format=json" in argv or ("--format", "json") in pairwise(argv)
+
+
+def _write_object(failure: Failure) -> None:
+    import json
+
+    error = {"kind": failure.kind, "message": failure.message, "hint": failure.hint}
+    sys.stdout.write(json.dumps({"schema_version": 1, "error": error}, indent=2) + "\n")
+    sys.stdout.flush()

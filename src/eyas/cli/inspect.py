@@ -1,0 +1,40 @@
+"""eyas inspect: what a drafter is."""
+
+from __future__ import annotations
+
+from eyas.cli.options import (
+    Color,
+    ColorOption,
+    Draft,
+    FormatOption,
+    Plainness,
+    hint,
+    result,
+    style_of,
+)
+
+
+def inspect(
+    draft: Draft,
+    form: FormatOption = Plainness.HUMAN,
+    color: ColorOption = Color.AUTO,
+) -> None:
+    """Say what a drafter is: every fact with the key it came from, every tensor with its role.
+
+    eyas inspect ./draft
+
+    eyas inspect org/name --format json
+    """
+    from eyas import dialects
+    from eyas.check import as_trained
+    from eyas.check.render import facts
+    from eyas.checkpoint import open_checkpoint
+
+    checkpoint = open_checkpoint(draft)
+    trained = as_trained(checkpoint, target=None)
+    why = dialects.recognise(checkpoint).recognise(checkpoint) or "of its config"
+    if form is Plainness.JSON:
+        result(facts.render_json(trained, why))
+    else:
+        result(facts.render_human(trained, why, style_of(color)))
+    hint(f"eyas check {draft} --engine sglang@VERSION,vllm@VERSION")

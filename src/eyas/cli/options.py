@@ -1,0 +1,95 @@
+"""The options that several commands share, and how they are read."""
+
+from __future__ import annotations
+
+import sys
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from eyas.check.render import Style
+    from eyas.checkpoint import TargetFacts
+    from eyas.engines import Launch
+
+
+class Color(StrEnum):
+    """When to colour."""
+
+    AUTO = "auto"
+    ALWAYS = "always"
+    NEVER = "never"
+
+
+class Plainness(StrEnum):
+    """The two formats of a command that shows something."""
+
+    HUMAN = "human"
+    JSON = "json"
+
+
+SUBJECT = "What is looked at"
+OUTPUT = "Output"
+
+Draft = Annotated[
+    str,
+    typer.Argument(metavar="DRAFT", help="A directory, a .safetensors file, or org/name@revision."),
+]
+TargetOption = Annotated[
+    str | None,
+    typer.Option(
+        "--target",
+        metavar="TARGET",
+        help="The target model: a directory or org/name. Its config is read, never its weights.",
+        rich_help_panel=SUBJECT,
+    ),
+]
+LaunchOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--launch",
+        metavar="KEY=VALUE",
+        help="How the engine is launched, as speculative_algorithm=EAGLE3. Repeatable.",
+        rich_help_panel=SUBJECT,
+    ),
+]
+ColorOption = Annotated[
+    Color, typer.Option("--color", help="When to colour.", rich_help_panel=OUTPUT)
+]
+FormatOption = Annotated[
+    Plainness, typer.Option("--format", help="For a reader or a program.", rich_help_panel=OUTPUT)
+]
+
+
+def target_of(location: str | None) -> TargetFacts | None:
+    """The facts of the target at `location`, or None where none was named."""
+    from eyas.checkpoint import open_target
+
+    return None if location is None else open_target(location)
+
+
+def launch_of(settings: list[str] | None) -> Launch:
+    """The launch that ``key=value`` settings describe."""
+    from eyas.engines import Launch
+
+    return Launch.parse(settings or [])
+
+
+def style_of(color: Color) -> Style:
+    """The style for stdout."""
+    import os
+
+    from eyas.check.render import style_for
+
+    return style_for(sys.stdout, os.environ, color.value)
+
+
+def result(text: str) -> None:
+    """Writes a command's result to stdout."""
+    sys.stdout.write(text)
+
+
+def hint(text: str) -> None:
+    """Writes the next useful command to stderr."""
+    sys.stderr.write(f"next: {text}\n")

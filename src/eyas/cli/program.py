@@ -1,0 +1,110 @@
+"""The program `eyas`: its commands, and what becomes of an error."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from typing import Annotated
+
+import typer
+from typer.exceptions import TyperException
+
+from eyas.cli.check import check
+from eyas.cli.convert import convert
+from eyas.cli.demo import demo
+from eyas.cli.explain import explain
+from eyas.cli.failure import Failure, failure_of, of_usage, tell
+from eyas.cli.inspect import inspect
+from eyas.cli.landing import landing
+from eyas.cli.target import target
+from eyas.errors import EyasError
+
+# A new command is a module in this package with one function, and a line here.
+COMMANDS: tuple[tuple[str, Callable[..., None]], ...] = (
+    ("Look", inspect),
+    ("Look", landing),
+    ("Look", check),
+    ("Look", explain),
+    ("Change", convert),
+    ("Run", demo),
+    ("Run", target),
+)
+
+HELP = """
+Train, check, convert and serve speculative-decoding drafters.
+
+[bold]Will SGLang compute what I trained?[/bold]
+
+    eyas check ./draft --engine sglang@0.5.10.post1,vllm@0.33.0
+
+[bold]Give it the names and the config that it reads:[/bold]
+
+    eyas convert ./draft ./draft-sglang --to sglang@0.5.10.post1
+"""
+
+
+def application() -> typer.Typer:
+    """The program with all its commands."""
+    app = typer.Typer(
+        name="eyas",
+        no_args_is_help=True,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+        rich_markup_mode="rich",
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    app.callback(help=HELP)(_root)
+    for panel, command in COMMANDS:
+        app.command(rich_help_panel=panel, no_args_is_help=command not in (explain, demo))(command)
+    return app
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs one command line; returns its exit code and raises nothing.
+
+    0 nothing found, 1 findings, 2 could not judge (every error), 130 interrupted.
+    """
+    argv = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        code = application()(args=argv, prog_name="eyas", standalone_mode=False)
+        sys.stdout.flush()
+    except EyasError as error:
+        return tell(failure_of(error), argv)
+    except TyperException as error:
+        if type(error).__name__ == "NoArgsIsHelpError":  # the help is on the screen already
+            return 2
+        return tell(of_usage(error), argv)
+    except BrokenPipeError:
+        return _pipe_closed()
+    except (KeyboardInterrupt, typer.Abort):
+        return tell(Failure(kind="Interrupted", message="interrupted", hint=None, code=130), argv)
+    except Exception as error:  # noqa: BLE001 - the last stop: nobody should see a traceback
+        return tell(failure_of(error), argv)
+    return code if isinstance(code, int) else 0
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        import eyas
+
+        sys.stdout.write(f"eyas {eyas.__version__}\n")
+        raise typer.Exit
+
+
+def _root(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", help="Print the version and exit.", callback=_version, is_eager=True
+        ),
+    ] = False,
+) -> None:
+    """The options that come before a command."""
+
+
+def _pipe_closed() -> int:
+    """The reader went away (`| head`): say nothing, and let the interpreter say nothing either."""
+    import os
+
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return 0

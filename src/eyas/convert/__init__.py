@@ -1,0 +1,6 @@
+"""Write a drafter so that an engine's view of it equals the trained one, or refuse."""
+
+from eyas.convert.conversion import ConversionResult, convert
+from eyas.convert.plan import Plan, Rename, plan
+
+__all__ = ["ConversionResult", "Plan", "Rename", "convert", "plan"]

@@ -1,0 +1,103 @@
+"""convert(): plan, write beside the destination, check what was written, rename into place."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from eyas.check import as_trained
+from eyas.convert.plan import Plan, plan, tensors_of
+from eyas.convert.recheck import changed_bytes, objections
+from eyas.errors import ConversionError
+
+if TYPE_CHECKING:
+    from eyas.checkpoint import Checkpoint, TargetFacts
+    from eyas.engines import EngineRef
+
+# Files that say whose the weights are and under which terms; they go where the weights go.
+_COMPANIONS = ("README.md", "LICENSE", "LICENSE.txt", "LICENSE.md", "NOTICE")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConversionResult:
+    """A conversion that was written, read again, and found exact."""
+
+    plan: Plan
+    directory: Path
+    nbytes: int  # of all tensors, each compared with its source
+
+    def text(self) -> str:
+        """The result for a reader."""
+        count = len(self.plan.renames)
+        renamed = sum(r.before != r.after for r in self.plan.renames)
+        return (
+            f"{self.directory}: {self.plan.before} → {self.plan.after} ({self.plan.manner}),"
+            f" for {self.plan.engine}\n"
+            f"  {renamed} of {count} tensors renamed, {self.nbytes} bytes compared, none changed\n"
+            f"  read again: the {self.plan.after} dialect and {self.plan.engine}"
+            " both see what was trained\n"
+        )
+
+
+def convert(
+    checkpoint: Checkpoint,
+    out: str | Path,
+    ref: EngineRef,
+    *,
+    target: TargetFacts | None = None,
+) -> ConversionResult:
+    """Writes `checkpoint` as the new directory `out`, so that `ref` computes what was trained.
+
+    Raises ConversionError when `out` exists, when no way of writing is exact, or when what was
+    written does not read back as what was trained; `out` then does not exist.
+    """
+    from eyas.checkpoint import open_checkpoint, write_checkpoint
+
+    final = Path(out).expanduser().absolute()
+    _require_new(final)
+    chosen = plan(checkpoint, ref, target=target)
+    trained = as_trained(checkpoint, target=target)
+    stage = final.with_name(f".{final.name}.{os.getpid()}.converting")
+    try:
+        write_checkpoint(
+            stage,
+            chosen.config,
+            tensors_of(checkpoint, chosen.renames),
+            extra_files=_companions(checkpoint.directory),
+        )
+        written = open_checkpoint(stage)
+        faults = objections(trained, written, ref)
+        faults += changed_bytes(checkpoint, written, chosen.renames)
+        if faults:
+            raise ConversionError(
+                f"what was written for {ref} does not read back as what was trained: {faults[0]}",
+                hint="nothing was kept; please report it",
+            )
+        _require_new(final)
+        stage.rename(final)
+    finally:
+        shutil.rmtree(stage, ignore_errors=True)
+    return ConversionResult(
+        plan=chosen,
+        directory=Path(out),
+        nbytes=sum(header.nbytes for header in written.tensors.values()),
+    )
+
+
+def _require_new(directory: Path) -> None:
+    if os.path.lexists(directory):
+        raise ConversionError(
+            f"{directory} exists already, and convert never overwrites",
+            hint="name a new directory, or remove it first",
+        )
+
+
+def _companions(directory: Path) -> dict[str, str | bytes]:
+    return {
+        name: (directory / name).read_bytes()
+        for name in _COMPANIONS
+        if (directory / name).is_file()
+    }

@@ -1,0 +1,181 @@
+"""Plan: the names and the config under which an engine computes what was trained."""
+
+from __future__ import annotations
+
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from eyas.check import NO_TARGET, Trained, as_trained
+from eyas.convert.recheck import objections
+from eyas.convert.writers import WRITERS, Writer
+from eyas.errors import ConversionError
+from eyas.spec import Eagle3Spec, Mha, Recognised
+
+if TYPE_CHECKING:
+    from eyas.checkpoint import Checkpoint, TargetFacts, TensorBytes
+    from eyas.engines import EngineRef
+
+
+_TORCH_TYPES = {"BF16": "bfloat16", "F16": "float16", "F32": "float32"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rename:
+    """A tensor's name before and after, and its role in the drafter's arithmetic."""
+
+    before: str
+    after: str
+    role: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What a conversion will write; nothing is written yet."""
+
+    source: str
+    before: str  # the dialect that is read
+    after: str  # the dialect that is written
+    manner: str  # its names and keys, where it has several
+    engine: str
+    renames: tuple[Rename, ...]
+    config: Mapping[str, Any]
+
+    def text(self) -> str:
+        """The plan for a reader."""
+        from eyas.check.fold import fold
+
+        old = fold((r.before for r in self.renames), among=[r.before for r in self.renames])
+        changed = [r for r in self.renames if r.before != r.after]
+        lines = [
+            f"{self.source}: {self.before} → {self.after} ({self.manner}), for {self.engine}",
+            f"  {len(self.renames)} tensors ({', '.join(old)}), {len(changed)} of them renamed,"
+            " no byte changed",
+        ]
+        lines += [f"    {r.before} → {r.after}" for r in changed]
+        lines.append("  config.json")
+        lines += [f"    {key}: {value}" for key, value in self.config.items()]
+        return "\n".join(lines) + "\n"
+
+
+def plan(checkpoint: Checkpoint, ref: EngineRef, *, target: TargetFacts | None = None) -> Plan:
+    """The first way of writing `checkpoint` in which `ref` computes what was trained.
+
+    Every writer is tried, those of its own dialect first, on a sparse copy that the engine's
+    contract reads. Raises ConversionError with the engine's objection when there is none.
+    """
+    trained = as_trained(checkpoint, target=target)
+    spec = convertible(trained)
+    refusals: list[list[str]] = []
+    for writer in sorted(WRITERS, key=lambda w: w.dialect != trained.dialect):
+        try:
+            candidate = _candidate(trained, spec, writer, ref)
+        except ConversionError as error:
+            refusals.append([error.message])
+            continue
+        against = _tried(trained, candidate, ref)
+        if not against:
+            return candidate
+        refusals.append(against)
+    raise _refusal(trained, refusals, ref)
+
+
+def _refusal(trained: Trained, refusals: list[list[str]], ref: EngineRef) -> ConversionError:
+    """The error for a drafter that no writer can write: what stands against the nearest one."""
+    location = trained.checkpoint.location
+    started = [texts for texts in refusals if not any(" raises at " in text for text in texts)]
+    nearest = min(started or refusals, key=len)
+    if any(NO_TARGET in text for text in nearest):
+        hint = "name the target with --target"
+    else:
+        hint = f"see every difference with: eyas check {location} --engine {ref}"
+    return ConversionError(
+        f"{location} cannot be written so that {ref} computes what was trained: {nearest[0]}",
+        hint=hint,
+    )
+
+
+def convertible(trained: Trained) -> Eagle3Spec:
+    """The spec of a drafter whose tensors are all understood; else raises ConversionError."""
+    spec, location = trained.spec, trained.checkpoint.location
+    if isinstance(spec, Recognised):
+        raise ConversionError(
+            f"{location} is {spec.name}, which is known by name alone",
+            hint=f"eyas inspect {location}",
+        )
+    if not isinstance(spec.attention, Mha):
+        raise ConversionError(
+            f"{location} has multi-head latent attention, which convert does not cover",
+            hint=f"eyas inspect {location}",
+        )
+    strangers = [name for name in trained.checkpoint.tensors if name not in trained.roles]
+    if strangers:
+        raise ConversionError(
+            f"{trained.checkpoint.place(strangers[0])} has no known part in the drafter,"
+            " so it cannot be said where it should go",
+            hint=f"eyas inspect {location}",
+        )
+    twice = [role for role, count in Counter(trained.roles.values()).items() if count > 1]
+    if twice:
+        raise ConversionError(
+            f"{location} has more than one tensor for {twice[0]}", hint=f"eyas inspect {location}"
+        )
+    return spec
+
+
+def tensors_of(checkpoint: Checkpoint, renames: Iterable[Rename]) -> dict[str, TensorBytes]:
+    """The tensors of `checkpoint` under their new names, read in pieces when they are written."""
+    from eyas.checkpoint import TensorBytes
+
+    return {
+        rename.after: TensorBytes(
+            dtype=checkpoint.tensors[rename.before].dtype,
+            shape=checkpoint.tensors[rename.before].shape,
+            data=_chunks(checkpoint, rename.before),
+        )
+        for rename in renames
+    }
+
+
+def _chunks(checkpoint: Checkpoint, name: str) -> Callable[[], Iterable[bytes]]:
+    return partial(checkpoint.chunks, name)
+
+
+def _candidate(trained: Trained, spec: Eagle3Spec, writer: Writer, ref: EngineRef) -> Plan:
+    """The plan that `writer` makes; raises ConversionError where it cannot express the drafter."""
+    roles = {name: trained.roles[name] for name in trained.checkpoint.tensors}
+    config, names = writer(spec, tuple(roles.values()), _dtype(trained.checkpoint))
+    return Plan(
+        source=trained.checkpoint.location,
+        before=trained.dialect,
+        after=writer.dialect,
+        manner=writer.manner,
+        engine=str(ref),
+        renames=tuple(
+            Rename(before=name, after=names[role], role=role) for name, role in roles.items()
+        ),
+        config=config,
+    )
+
+
+def _dtype(checkpoint: Checkpoint) -> str | None:
+    """torch's name of the type that all weights share, or None."""
+    kinds = {t.dtype for t in checkpoint.tensors.values() if t.dtype in _TORCH_TYPES}
+    return _TORCH_TYPES[kinds.pop()] if len(kinds) == 1 else None
+
+
+def _tried(trained: Trained, candidate: Plan, ref: EngineRef) -> list[str]:
+    """The objections to `candidate`, from a copy that has the integers but holes for weights."""
+    from eyas.checkpoint import open_checkpoint, write_checkpoint
+
+    tensors = {
+        name: tensor if tensor.dtype.startswith(("I", "U", "BOOL")) else replace(tensor, data=None)
+        for name, tensor in tensors_of(trained.checkpoint, candidate.renames).items()
+    }
+    with tempfile.TemporaryDirectory(prefix="eyas-") as directory:
+        trial = write_checkpoint(Path(directory) / "trial", candidate.config, tensors)
+        return objections(trained, open_checkpoint(trial), ref)

@@ -1,0 +1,65 @@
+"""Whether what was written is what was trained: read again by the dialect and by the engine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import fields, is_dataclass
+from itertools import zip_longest
+from typing import TYPE_CHECKING
+
+from eyas.check import Severity, Trained, View, as_trained, compare_view
+from eyas.spec import Fact, NotChecked
+
+if TYPE_CHECKING:
+    from eyas.checkpoint import Checkpoint
+    from eyas.convert.plan import Rename
+    from eyas.engines import EngineRef
+
+
+def objections(trained: Trained, written: Checkpoint, ref: EngineRef) -> list[str]:
+    """Why `written` is not `trained` in the eyes of its own dialect or of `ref`; empty if it is."""
+    from eyas import engines
+
+    again = as_trained(written, target=trained.target)
+    found = [f"re-read with {change}" for change in changes(trained.spec, again.spec)]
+    served = engines.read(ref, written, target=trained.target, launch=engines.Launch())
+    if isinstance(served, NotChecked):
+        return [*found, f"{ref} is not covered: {served.reason}"]
+    findings, skipped = compare_view(View(trained=again, served=served))
+    found += [f.message for f in findings if f.severity is not Severity.INFO]
+    found += [f"{skip.check} could not run: {skip.reason}" for skip in skipped]
+    return found
+
+
+def changes(before: object, after: object, path: str = "") -> Iterator[str]:
+    """Each fact whose value differs between two specs, as ``rope = … instead of …``."""
+    if isinstance(before, Fact) and isinstance(after, Fact):
+        if before.value != after.value:
+            yield f"{path} = {after.value} instead of {before.value}"
+    elif type(before) is not type(after):
+        yield f"{path or 'the drafter'} of kind {type(after).__name__}"
+    elif is_dataclass(before):
+        for field in fields(before):
+            if field.name == "target_name":
+                continue  # whose drafter it is: no part of its arithmetic
+            inner = f"{path}.{field.name}" if path else field.name
+            yield from changes(getattr(before, field.name), getattr(after, field.name), inner)
+    elif before != after:
+        yield f"{path} = {after} instead of {before}"
+
+
+def changed_bytes(before: Checkpoint, after: Checkpoint, renames: Iterable[Rename]) -> list[str]:
+    """The tensors whose type, shape or bytes are not those of the source."""
+    return [
+        f"{rename.after} differs from {rename.before}"
+        for rename in renames
+        if not _same(before, rename.before, after, rename.after)
+    ]
+
+
+def _same(before: Checkpoint, name: str, after: Checkpoint, renamed: str) -> bool:
+    old, new = before.tensors[name], after.tensors.get(renamed)
+    if new is None or (old.dtype, old.shape) != (new.dtype, new.shape):
+        return False
+    pairs = zip_longest(before.chunks(name), after.chunks(renamed))
+    return all(left == right for left, right in pairs)
