@@ -31,7 +31,6 @@ from eyas.engines import EngineRef, Launch, read
 from eyas.errors import EyasError
 from eyas.spec import (
     Fate,
-    FromTensor,
     Landing,
     NotChecked,
     Padding,
@@ -41,9 +40,7 @@ from eyas.spec import (
     Unfilled,
 )
 
-FLOOR_GROUPS = re.compile(
-    r"(good_(spec|mid|layers0|modelprefix|prefused|sharded)|bad_(no|name))_"
-)
+FLOOR_GROUPS = re.compile(r"(good_(spec|mid|layers0|modelprefix|prefused|sharded)|bad_(no|name))_")
 FLOOR_ENGINES = (
     "sglang@0.5.8",
     "sglang@0.5.11",
@@ -53,7 +50,6 @@ FLOOR_ENGINES = (
 )
 ALL_ENGINES = (*FLOOR_ENGINES, "sglang@0.5.16", "sglang@0.5.18", "sglang@0.5.22")
 _STAGES = {Stage.CONFIG: "config", Stage.CONSTRUCT: "construct", Stage.LOAD: "load"}
-_UNREADABLE_CLASSES = ("EAGLE-1", "MLA")
 
 Record = Mapping[str, Any]
 
@@ -77,10 +73,12 @@ class Result:
 
     @property
     def scored(self) -> int:
+        """All records that were compared."""
         return sum(score.scored for score in self.scores.values())
 
     @property
     def met(self) -> int:
+        """Those without a disagreement."""
         return sum(score.met for score in self.scores.values())
 
 
@@ -249,9 +247,7 @@ def _partial(landing: Landing) -> Iterator[tuple[str, str]]:
     for parameter in landing.parameters:
         row = prod(parameter.shape[1:])
         unfilled = sum(
-            (s.stop - s.start) * row
-            for s in parameter.segments
-            if isinstance(s.source, Unfilled)
+            (s.stop - s.start) * row for s in parameter.segments if isinstance(s.source, Unfilled)
         )
         if parameter.tensors and unfilled:
             yield parameter.name, f"{parameter.elements - unfilled}/{parameter.elements}"
@@ -275,13 +271,9 @@ def _shared(landing: Landing, record: Record) -> Iterator[tuple[str, list[str]]]
             what = parameter.replaced.what.removesuffix(".weight")
             yield name, [f"<target {what}>"]
         elif parameter.tensors:
-            yield name, [s.source.tensor for s in parameter.segments if _is_tensor(s.source)]
+            yield name, list(parameter.tensors)
         else:
             yield name, ["<unwritten>"]
-
-
-def _is_tensor(source: object) -> bool:
-    return isinstance(source, FromTensor)
 
 
 def _difference(true: object, told: object) -> str:

@@ -56,9 +56,7 @@ class ConfigView:
             return self._number(name, value, self._assumed)
         return self._number(name, value, declared)
 
-    def _number(
-        self, name: str, value: object, fact: Callable[[int, str], Fact[int]]
-    ) -> Fact[int]:
+    def _number(self, name: str, value: object, fact: Callable[[int, str], Fact[int]]) -> Fact[int]:
         if isinstance(value, bool) or not isinstance(value, int) or value < 0:
             raise self.stop(f"{self.key(name)} is {value!r} where a whole number is needed")
         return fact(value, self.key(name))
@@ -111,9 +109,7 @@ class ConfigView:
         return assumed(value, key, whose=self.whose)
 
 
-def layer_ids(
-    value: object, key: str, stop: Callable[[str], Exception]
-) -> tuple[int, ...] | None:
+def layer_ids(value: object, key: str, stop: Callable[[str], Exception]) -> tuple[int, ...] | None:
     """`value` as layer ids; None when there are none."""
     if not value:
         return None

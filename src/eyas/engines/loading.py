@@ -45,6 +45,7 @@ class Loading:
         self._log: list[str] = []
 
     def __contains__(self, parameter: str) -> bool:
+        """Whether there is a parameter of this name."""
         return parameter in self._parameters
 
     @property

@@ -54,10 +54,12 @@ class Parameter:
 
     @property
     def shape(self) -> tuple[int, ...]:
+        """The shape as allocated."""
         return (self.rows, *self.width)
 
     @property
     def row_elements(self) -> int:
+        """The number of elements of one row."""
         return prod(self.width)
 
 

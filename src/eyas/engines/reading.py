@@ -39,9 +39,7 @@ def read(
         _require_one_set_of_files(checkpoint)
         return engine.reader(ref.version, runner, checkpoint, target, settings)
     except NotCovered as end:
-        return NotChecked(
-            engine=ref.name, version=ref.version, runner=runner, reason=end.reason
-        )
+        return NotChecked(engine=ref.name, version=ref.version, runner=runner, reason=end.reason)
 
 
 def _require_one_set_of_files(checkpoint: Checkpoint) -> None:

@@ -45,6 +45,7 @@ class EngineRef:
         return tuple(cls.parse(part) for part in text.split(","))
 
     def __str__(self) -> str:
+        """As it is typed; parsing it gives the same reference."""
         runner = "" if self.runner is None else f":{self.runner}"
         return f"{self.name}@{self.version}{runner}"
 

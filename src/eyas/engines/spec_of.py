@@ -12,12 +12,11 @@ from eyas.spec import (
     Fused,
     LastState,
     Mha,
+    Origin,
     Ownership,
     Rope,
     VocabMap,
-    absent,
     assumed,
-    declared,
     inferred,
 )
 
@@ -61,26 +60,41 @@ def spec_of(
         vocab_map=vocab_map,
         embedding=embedding,
         head=head,
-        target_name=absent("target")
-        if target is None
-        else declared(target.location, "command line :: target"),
+        target_name=_target_name(target),
     )
+
+
+def _target_name(target: TargetFacts | None) -> Fact[str | None]:
+    key = "command line :: target"
+    if target is None:
+        return Fact(value=None, origin=Origin.ABSENT, key=key)
+    return Fact(value=target.location, origin=Origin.DECLARED, key=key)
 
 
 def _max_position(config: ConfigView) -> Fact[int | None]:
     name = "max_position_embeddings"
     if config.get(name) is None and name not in config.defaults:
-        return absent(config.key(name))
-    return config.whole(name)  # type: ignore[return-value]
+        return Fact(value=None, origin=Origin.ABSENT, key=config.key(name))
+    return config.whole(name).map(lambda positions: positions)
 
 
 def vocab_map_of(
-    checkpoint: Checkpoint, tensor: str | None, sizes: Sizes, *, whose: str
+    checkpoint: Checkpoint,
+    tensor: str | None,
+    sizes: Sizes,
+    *,
+    whose: str,
+    identity: bool | None = None,
 ) -> Fact[VocabMap]:
-    """How draft ids become target ids when `tensor` is the map that the engine takes."""
+    """How draft ids become target ids when `tensor` is the map that the engine takes.
+
+    `identity` says whether the vocabularies agree; None compares those of the config.
+    """
     if tensor is not None:
         return inferred(VocabMap.OFFSETS, checkpoint.place(tensor))
-    if sizes.draft_vocab_size.value == sizes.vocab_size.value:
+    if identity is None:
+        identity = sizes.draft_vocab_size.value == sizes.vocab_size.value
+    if identity:
         return Fact(
             value=VocabMap.IDENTITY,
             origin=sizes.draft_vocab_size.origin,

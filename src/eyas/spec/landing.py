@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
 from math import prod
@@ -84,7 +85,19 @@ class TensorLanding:
 
     @property
     def elements(self) -> int:
+        """The number of its elements."""
         return prod(self.shape)
+
+    def faults(self, holders: set[str], held: int) -> Iterator[str]:
+        """What does not add up with `holders`, which hold `held` of its elements."""
+        if set(self.parameters) != holders:
+            yield f"{self.name} and its parameters name each other differently"
+        if (self.fate is Fate.LANDED) != bool(self.parameters):
+            yield f"{self.name} is {self.fate} in {len(self.parameters)} parameters"
+        if not 0 <= self.cut <= self.elements:
+            yield f"{self.name} is cut by {self.cut} of {self.elements} elements"
+        if self.fate is Fate.LANDED and held + self.cut != self.elements:
+            yield f"{self.name} has {self.elements} elements: {held} held, {self.cut} cut"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,6 +115,7 @@ class ParameterLanding:
 
     @property
     def elements(self) -> int:
+        """The number of its elements."""
         return prod(self.shape)
 
     @property
@@ -114,6 +128,16 @@ class ParameterLanding:
         """The tensors of the checkpoint in it, in row order."""
         return tuple(s.source.tensor for s in self.segments if isinstance(s.source, FromTensor))
 
+    def gaps(self) -> Iterator[str]:
+        """Where its segments do not follow each other from the first row to the last."""
+        row = 0
+        for segment in self.segments:
+            if segment.start != row or segment.stop <= segment.start:
+                yield f"{self.name} has a gap or an overlap at row {row}"
+            row = segment.stop
+        if row != self.shape[0]:
+            yield f"{self.name} has {self.shape[0]} rows, accounted: {row}"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Landing:
@@ -125,42 +149,30 @@ class Landing:
 
     @property
     def lost(self) -> tuple[TensorLanding, ...]:
+        """The tensors that nobody says are left out."""
         return tuple(t for t in self.tensors if t.fate is Fate.LOST)
 
     @property
     def unfilled(self) -> tuple[ParameterLanding, ...]:
+        """The parameters that still hold what construction left there."""
         return tuple(p for p in self.parameters if p.unfilled)
 
     def imbalance(self) -> tuple[str, ...]:
         """Sentences about whatever does not add up; empty for every landing that is right."""
-        faults = []
+        faults: list[str] = []
         holders: dict[str, set[str]] = {}
         held: dict[str, int] = {}
         for parameter in self.parameters:
-            row = 0
+            faults += parameter.gaps()
             width = prod(parameter.shape[1:])
             for segment in parameter.segments:
-                if segment.start != row or segment.stop <= segment.start:
-                    faults.append(f"{parameter.name} has a gap or an overlap at row {row}")
-                row = segment.stop
                 if isinstance(segment.source, FromTensor):
-                    holders.setdefault(segment.source.tensor, set()).add(parameter.name)
+                    name = segment.source.tensor
+                    holders.setdefault(name, set()).add(parameter.name)
                     elements = (segment.stop - segment.start) * width - segment.zeros
-                    held[segment.source.tensor] = held.get(segment.source.tensor, 0) + elements
-            if row != parameter.shape[0]:
-                faults.append(f"{parameter.name} has {parameter.shape[0]} rows, accounted: {row}")
+                    held[name] = held.get(name, 0) + elements
         known = {t.name for t in self.tensors}
-        faults += [f"{name} fills a parameter but is no tensor" for name in holders if name not in known]
+        faults += [f"{n} fills a parameter but is no tensor" for n in holders if n not in known]
         for tensor in self.tensors:
-            if set(tensor.parameters) != holders.get(tensor.name, set()):
-                faults.append(f"{tensor.name} and its parameters name each other differently")
-            if (tensor.fate is Fate.LANDED) != bool(tensor.parameters):
-                faults.append(f"{tensor.name} is {tensor.fate} in {len(tensor.parameters)} parameters")
-            if not 0 <= tensor.cut <= tensor.elements:
-                faults.append(f"{tensor.name} is cut by {tensor.cut} of {tensor.elements} elements")
-            if tensor.fate is Fate.LANDED and held.get(tensor.name, 0) + tensor.cut != tensor.elements:
-                faults.append(
-                    f"{tensor.name} has {tensor.elements} elements, of which"
-                    f" {held.get(tensor.name, 0)} are held and {tensor.cut} cut"
-                )
+            faults += tensor.faults(holders.get(tensor.name, set()), held.get(tensor.name, 0))
         return tuple(faults)

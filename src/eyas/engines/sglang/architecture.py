@@ -29,9 +29,7 @@ def require_llama_eagle3(config: ConfigView) -> None:
     names = config.get("architectures")
     key = config.key("architectures")
     if not isinstance(names, list) or not names or not isinstance(names[0], str):
-        raise Refused(
-            Stage.CONFIG, f"{key} names no architecture", claims.ARCHITECTURE
-        )
+        raise Refused(Stage.CONFIG, f"{key} names no architecture", claims.ARCHITECTURE)
     name = names[0]
     if name == _EAGLE3:
         if config.get("quantization_config") is not None:

@@ -9,6 +9,7 @@ from eyas.checkpoint import TargetFacts
 from eyas.engines.config import layer_ids
 from eyas.engines.sglang import claims
 from eyas.engines.sglang.contract import Contract
+from eyas.engines.stop import NotCovered
 from eyas.spec import Boundaries, Claim, DefaultBoundaries, Fact, assumed, declared
 
 _KEY = "config.json :: eagle_config.eagle_aux_hidden_state_layer_ids"
@@ -43,9 +44,13 @@ def capture_of(
     stop: Callable[[str], Exception],
 ) -> Capture:
     """What is captured for a drafter with this `eagle_config`."""
-    raw = eagle_config.get("eagle_aux_hidden_state_layer_ids") if isinstance(
-        eagle_config, dict
-    ) else None
+    raw = (
+        eagle_config.get("eagle_aux_hidden_state_layer_ids")
+        if isinstance(eagle_config, dict)
+        else None
+    )
+    if raw == []:
+        raise NotCovered(f"{_KEY} is an empty list, for which SGLang captures nothing")
     ids = layer_ids(raw, _KEY, stop)
     whose = f"sglang {contract.version}"
     layers = None if target is None else target.num_layers
@@ -62,7 +67,10 @@ def capture_of(
     if contract.graphs_reset_ids and graphs and not _is_default(wanted, default, layers):
         fact: Fact[Boundaries] = assumed(default, _KEY, whose=whose)
         return Capture(
-            boundaries=fact, count=3, claims=(*reasons, claims.GRAPH_RESET, claims.DEFAULT_IDS)
+            boundaries=fact,
+            # prompts are read without graphs, so their width is the configured one
+            count=len(captured),
+            claims=(*reasons, claims.GRAPH_RESET, claims.DEFAULT_IDS),
         )
     return Capture(boundaries=declared(wanted, _KEY), count=len(captured), claims=reasons)
 
@@ -89,10 +97,6 @@ def _shift(
 ) -> tuple[int, tuple[Claim, ...]]:
     if contract.first_id_decides and architecture in _FIRST_ID_DECIDES:
         return int(ids[0] == 1), (claims.NESTED_IDS, claims.FIRST_ID)
-    if (
-        contract.gpt_oss_last_layer
-        and architecture == "GptOssForCausalLM"
-        and max(ids) == layers
-    ):
+    if contract.gpt_oss_last_layer and architecture == "GptOssForCausalLM" and max(ids) == layers:
         return 0, (claims.NESTED_IDS, claims.GPT_OSS_IDS)
     return 1, (claims.NESTED_IDS,)

@@ -15,126 +15,127 @@ def _claim(text: str, file: str, lines: str, version: str = "0.5.23") -> Claim:
 MODEL_TYPE = _claim(
     "the draft config is parsed by transformers' AutoConfig, which needs model_type;"
     " SGLang reads no speculators config",
-    "sglang/srt/utils/hf_transformers_utils.py",
-    "AutoConfig.from_pretrained",
+    "sglang/srt/utils/hf_transformers/config.py",
+    "228",
 )
 ARCHITECTURE = _claim(
     "the model class is looked up by architectures[0]; a name that is not registered raises"
     ' "Cannot find model module"',
-    "sglang/srt/models/registry.py",
-    "ModelRegistry.resolve_model_cls",
+    "sglang/srt/model_loader/utils.py",
+    "156-164",
 )
 DRAFT_VOCAB_SIZE = _claim(
     "draft_vocab_size is read as a plain attribute: null shares the target's head, and a config"
     " without the key raises AttributeError",
     _EAGLE3,
-    "LlamaForCausalLMEagle3.__init__",
+    "303-319",
 )
 SIZES = _claim(
     "sizes are read as plain attributes and multiplied: one that is null or no number raises, and"
     " target_hidden_size counts as given even when it is null",
     _EAGLE3,
-    "LlamaModel.__init__",
+    "151-167",
 )
 ONE_LAYER = _claim(
     'more than one decoder layer raises "EAGLE3 currently only supports 1 layer"',
     _EAGLE3,
-    "LlamaModel.__init__",
+    "213",
     "0.5.11",
 )
 SILENT_SKIP = _claim(
     "a tensor whose name, with and without `model.` in front, is no parameter is skipped without"
     " a log line, and nothing checks that every parameter was filled",
     _EAGLE3,
-    "325-378",
+    "345-378",
 )
 SHAPE = _claim(
     "a tensor of another shape raises, except that q, k, v, o, gate, up and down are cut to the"
     " configured size and short o, down, gate and up are completed with zeros",
-    "sglang/srt/layers/linear.py",
-    "weight_loader",
+    "sglang/srt/layers/parameter.py",
+    "177-340",
 )
 VOCABULARY_MAP = _claim(
     "any tensor with d2t in its name becomes hot_token_id = d2t + arange; without one draft ids"
     " are used as target ids",
     _EAGLE3,
-    "325-378",
+    "350-353",
 )
 RESIDUAL = _claim(
     "norm_before_residual is read nowhere: the residual is the state before hidden_norm",
     _EAGLE3,
-    "LlamaDecoderLayer.forward",
+    "97-102",
 )
 LATER_LAYERS = _claim(
     "from the second layer on only hidden_norm runs before attention, input_layernorm never does",
     _EAGLE3,
-    "LlamaDecoderLayer.forward",
+    "103-105",
 )
 NESTED_IDS = _claim(
-    "only eagle_config.eagle_aux_hidden_state_layer_ids is read for capture: after-layer ids, to"
-    " which 1 is added; the top-level list is not read",
-    "sglang/srt/model_executor/model_runner_components/attention_backend_setup.py",
-    "38-61",
+    "only eagle_config.eagle_aux_hidden_state_layer_ids is read for capture, and 1 is added to"
+    " each id (llama.py:941); a top-level list is not read",
+    "sglang/srt/model_executor/model_runner_components/spec_aux_hidden_state.py",
+    "185-196",
 )
 DEFAULT_IDS = _claim(
     "without ids the states entering layers 2, n//2 and n-3 are captured",
     "sglang/srt/models/llama.py",
-    "set_eagle3_layers_to_capture",
+    "933-941",
 )
 FIRST_ID = _claim(
     "this target adds 1 to the ids only when the first of them is 1",
     "sglang/srt/models/deepseek_v2.py",
-    "set_eagle3_layers_to_capture",
+    "3470-3473",
 )
 GPT_OSS_IDS = _claim(
     "gpt-oss adds nothing to the ids when the largest is the number of layers",
     "sglang/srt/models/gpt_oss.py",
-    "set_eagle3_layers_to_capture",
+    "1349-1352",
 )
 MINIMAX_DEFAULT = _claim(
     "minimax_m3_vl adds 1 to the default ids too",
     "sglang/srt/models/minimax_m3_vl.py",
-    "set_eagle3_layers_to_capture",
+    "260-263",
 )
 GRAPH_RESET = _claim(
-    "capturing CUDA graphs calls set_eagle3_layers_to_capture() without ids, which puts the"
-    " default layers in place of the configured ones (read in the source, not run)",
+    "CUDA graphs are captured after set_eagle3_layers_to_capture() without ids and before the"
+    " configured ones are set: prompts give the configured states, but every verify step that runs"
+    " in a graph gives the default ones (read in the source, not run)",
     "sglang/srt/model_executor/cuda_graph_runner.py",
-    "capture_one_batch_size",
+    "643-648",
     "0.5.10.post1",
 )
 EMBEDDING = _claim(
     "the target's embedding replaces the drafter's, unless target_hidden_size is in the config"
     " and differs from hidden_size",
     "sglang/srt/models/llama.py",
-    "910",
+    "910-918",
 )
 HEAD = _claim(
     "the drafter's own head is used unless draft_vocab_size is null",
     "sglang/srt/speculative/eagle_worker_v2.py",
-    "340-379",
+    "353-363",
 )
 TIED_HEAD = _claim(
     "with tie_word_embeddings the head is the embedding, and lm_head.weight is skipped",
     _EAGLE3,
-    "LlamaForCausalLMEagle3.__init__",
+    "303-304",
 )
 ALGORITHM_EAGLE = _claim(
     "speculative_algorithm EAGLE captures one state of the target, puts the target's head in"
     " place of the drafter's, and never picks up d2t; EAGLE-3 heads are not told apart",
     "sglang/srt/speculative/eagle_worker_v2.py",
-    "340-379",
+    "371-379",
 )
 AUX_OFF = _claim(
     "eagle_config.use_aux_hidden_state false captures the target's last state alone",
-    "sglang/srt/speculative/spec_aux_hidden_state.py",
+    "sglang/srt/model_executor/model_runner_components/spec_aux_hidden_state.py",
     "185-196",
 )
 ROPE_PARAMETERS = _claim(
     "this version runs on transformers 4, which does not know rope_parameters: rope_theta and"
     " rope_scaling alone are read",
     "sglang/srt/models/llama.py",
-    "LlamaDecoderLayer.__init__",
+    "251-252",
     "0.5.8",
 )
 
@@ -156,12 +157,12 @@ def layer_names(contract: Contract) -> Claim:
         return _claim(
             "the decoder layer is model.layers.N, and midlayer in a name is read as layers.0",
             _EAGLE3,
-            "325-378",
+            "337-348",
         )
     return _claim(
         "the decoder layer is model.midlayer; layers.0.* is no parameter and is skipped",
         _EAGLE3,
-        "load_weights",
+        "144, 243-290",
         "0.5.11",
     )
 
@@ -169,5 +170,5 @@ def layer_names(contract: Contract) -> Claim:
 FULL_ATTENTION = _claim(
     "layer_types and sliding_window are not read: attention is full",
     _EAGLE3,
-    "LlamaDecoderLayer.__init__",
+    "286-299",
 )

@@ -54,10 +54,9 @@ def contract_of(version: Version, typed: str) -> Contract:
         graphs_reset_ids=not since("0.5.11"),
         first_id_decides=since("0.5.13"),
         gpt_oss_last_layer=since("0.5.18"),
-        # 0.5.8 pins transformers 4.57.1, 0.5.11 has 5.6.0; between them nobody has looked, and
-        # the older reading is the one that loses a value.
-        rope_parameters=since("0.5.11"),
-        guesses_model_type=not since("0.5.11"),
+        # 0.5.8 pins transformers 4.57.1, 0.5.10.post1 has 5.3.0; 0.5.9 was not looked at.
+        rope_parameters=since("0.5.10"),
+        guesses_model_type=not since("0.5.10"),
         # Zeroed in 0.5.11 and later, uninitialised in 0.5.8; between them nobody has looked.
         out_bias=Initialisation.ZEROS if since("0.5.11") else Initialisation.MEMORY,
         width_check=_width_check(version),

@@ -97,9 +97,7 @@ def drafter_of(config: ConfigView, contract: Contract) -> Drafter:
 def _sizes(config: ConfigView, contract: Contract) -> Sizes:
     name = "draft_vocab_size"
     if not config.has(name):
-        raise Refused(
-            Stage.CONSTRUCT, f"{config.key(name)} is missing", claims.DRAFT_VOCAB_SIZE
-        )
+        raise Refused(Stage.CONSTRUCT, f"{config.key(name)} is missing", claims.DRAFT_VOCAB_SIZE)
     if config.get(name) is None:
         draft_vocab = config.whole("vocab_size")
     else:
@@ -139,9 +137,7 @@ def _fc_norm(config: ConfigView, contract: Contract) -> Fact[bool]:
 def _input_norm(config: ConfigView, contract: Contract) -> Fact[bool]:
     nested = config.table("eagle_config")
     if "norm_before_fc" in nested:
-        fact = declared(
-            bool(nested["norm_before_fc"]), config.key("eagle_config.norm_before_fc")
-        )
+        fact = declared(bool(nested["norm_before_fc"]), config.key("eagle_config.norm_before_fc"))
     else:
         fact = config.flag("norm_before_fc")
     if contract.norm_before_fc is None and fact.value:

@@ -58,7 +58,7 @@ def read(
         )
         eagle = serves_as_eagle(settings)
         used += _claims(drafter, capture, contract, eagle=eagle)
-        spec = _spec(checkpoint, drafter, capture, contract, target, eagle=eagle)
+        spec = _spec(checkpoint, drafter, capture, target, eagle=eagle)
         loading = load(checkpoint.tensors.values(), parameters_of(drafter, contract), contract)
         landing = loading.landing(_replaced(spec, drafter))
         _require_width(drafter, capture, contract, target, spec, eagle=eagle)
@@ -76,9 +76,7 @@ def read(
     )
 
 
-def _claims(
-    drafter: Drafter, capture: Capture, contract: Contract, *, eagle: bool
-) -> list[Claim]:
+def _claims(drafter: Drafter, capture: Capture, contract: Contract, *, eagle: bool) -> list[Claim]:
     used = [
         claims.layer_names(contract),
         claims.SILENT_SKIP,
@@ -112,7 +110,6 @@ def _target_width(drafter: Drafter, target: TargetFacts | None) -> int:
 def _last_state(
     drafter: Drafter,
     capture: Capture,
-    contract: Contract,
     target: TargetFacts | None,
     *,
     eagle: bool,
@@ -123,21 +120,26 @@ def _last_state(
             reason=declared(
                 "launched as EAGLE, the target hands over one state and fc is skipped",
                 ALGORITHM_KEY,
-            )
+            ),
+            after_final_norm=declared(True, ALGORITHM_KEY),
         )
     if not drafter.uses_states.value:
         return LastState(
             reason=drafter.uses_states.map(
                 lambda _: "use_aux_hidden_state is false: one state, and fc is skipped"
-            )
+            ),
+            after_final_norm=drafter.uses_states.map(lambda _: True),
         )
     width = capture.count * _target_width(drafter, target)
     if width == drafter.sizes.hidden_size.value:
         return LastState(
             reason=capture.boundaries.map(
-                lambda _: f"the captured states are {width} wide, as wide as the embedding, and"
-                " fc is skipped"
-            )
+                lambda _: (
+                    f"the captured states are {width} wide, as wide as the embedding, and"
+                    " fc is skipped"
+                )
+            ),
+            after_final_norm=capture.boundaries.map(lambda _: False),
         )
     return None
 
@@ -146,15 +148,12 @@ def _spec(
     checkpoint: Checkpoint,
     drafter: Drafter,
     capture: Capture,
-    contract: Contract,
     target: TargetFacts | None,
     *,
     eagle: bool,
 ) -> Eagle3Spec:
     config = drafter.config
-    conditioning: Fused | LastState | None = _last_state(
-        drafter, capture, contract, target, eagle=eagle
-    )
+    conditioning: Fused | LastState | None = _last_state(drafter, capture, target, eagle=eagle)
     if conditioning is None:
         conditioning = Fused(
             boundaries=capture.boundaries,
@@ -166,7 +165,7 @@ def _spec(
     by_launch = assumed(Ownership.TARGET, ALGORITHM_KEY, whose=config.whose)
     embedding: Fact[Ownership] = by_launch
     head: Fact[Ownership] = by_launch
-    map_name = next((name for name in reversed(checkpoint.tensors) if "d2t" in name), None)
+    map_name = next((name for name in reversed(tuple(checkpoint.tensors)) if "d2t" in name), None)
     vocab_map = vocab_map_of(checkpoint, map_name, drafter.sizes, whose=config.whose)
     if eagle:
         if vocab_map.value is not VocabMap.IDENTITY:
@@ -189,9 +188,7 @@ def _spec(
         conditioning=conditioning,
         qkv_bias=assumed(False, config.key("attention_bias"), whose=config.whose),
         rope=drafter.rope,
-        norm_before_residual=assumed(
-            False, config.key("norm_before_residual"), whose=config.whose
-        ),
+        norm_before_residual=assumed(False, config.key("norm_before_residual"), whose=config.whose),
         feedback=drafter.feedback,
         vocab_map=vocab_map,
         embedding=embedding,

@@ -31,9 +31,7 @@ def capture_of(config: ConfigView, runner: str, target: TargetFacts | None) -> C
         default: Fact[Boundaries] = assumed(
             DefaultBoundaries(), config.key(_TOP), whose=config.whose
         )
-        return Capture(
-            boundaries=default, count=count, claims=(reason, claims.DEFAULT_IDS)
-        )
+        return Capture(boundaries=default, count=count, claims=(reason, claims.DEFAULT_IDS))
     ids, key = found
     wanted = tuple(sorted(set(ids)))
     captured = wanted if layers is None else tuple(k for k in wanted if 0 <= k <= layers)
@@ -49,12 +47,17 @@ def _configured(config: ConfigView, runner: str) -> tuple[tuple[int, ...], str] 
     top = config.ids(_TOP)
     if top is not None:
         return top, config.key(_TOP)
+    shifted = _nested(config, "dflash_config", "target_layer_ids", 1)
     if runner == "v1":
-        return _nested(config, "eagle_config", _TOP, 0)
+        # An eagle_config decides alone, even where it has no ids.
+        if config.table("eagle_config"):
+            return _nested(config, "eagle_config", _TOP, 0)
+        return shifted
     after = config.ids("target_layer_ids")
     return (
-        _nested(config, "dflash_config", "target_layer_ids", 1)
+        shifted
         or (after and (tuple(i + 1 for i in after), config.key("target_layer_ids")))
+        or _nested(config, "dflash_config", "layer_ids", 0)
         or _nested(config, "eagle_config", "layer_ids", 0)
     )
 

@@ -26,18 +26,18 @@ SPECULATORS = _claim(
     " target_hidden_size, norm_before_residual (true where absent), norm_before_fc, fc_norm,"
     " norm_output and eagle_aux_hidden_state_layer_ids are copied over; no other key is read",
     "vllm/transformers_utils/configs/speculators/algos.py",
-    "update_eagle3",
+    "15-50",
 )
 SPECULATORS_SIZES = _claim(
     "the parsed speculators config has no defaults of its own: a key that the model needs and"
     " transformer_layer_config lacks raises AttributeError",
     "vllm/transformers_utils/configs/speculators/base.py",
-    "SpeculatorsConfig",
+    "15-63",
 )
 SIZES = _claim(
     "sizes are read as plain attributes and multiplied: one that is null or no number raises",
     _EAGLE3,
-    "210-216",
+    "210-221",
 )
 ARCHITECTURE = _claim(
     "method eagle3 puts Eagle3, method eagle puts Eagle before the architecture unless it is"
@@ -61,7 +61,7 @@ AUX_OFF = _claim(
     "with eagle_config.use_aux_hidden_state false no fc is built, its tensors are dropped without"
     " a word, and the target's last state is used as it is",
     _EAGLE3,
-    "462-465",
+    "209-250, 462-463",
 )
 UNKNOWN_NAME = _claim(
     "every name but lm_head gets `model.` in front, midlayer. becomes layers.0., and a name that"
@@ -74,19 +74,19 @@ MISSING = _claim(
     "load_weights returns nothing, which switches the completeness check off: a parameter that no"
     " tensor fills stays as construction left it",
     "vllm/model_executor/model_loader/default_loader.py",
-    "load_weights",
+    "507-518",
 )
 SHAPE = _claim(
     "a tensor of another shape raises, except that q, k, v, o, gate, up and down are cut to the"
     " configured size",
     "vllm/model_executor/parameter.py",
-    "load_qkv_weight, load_row_parallel_weight",
+    "153-226",
 )
 MAP = _claim(
     "target id = draft id + d2t[draft id]; the map exists only where draft_vocab_size differs from"
-    " vocab_size, stays zeros without a d2t, and a d2t without the map raises",
+    " the target's vocabulary, stays zeros without a d2t, and a d2t without the map raises",
     _EAGLE3,
-    "385-395",
+    "338-345, 385-394",
 )
 EMBEDDING = _claim(
     "the target's embedding is used where the checkpoint has none and the widths agree; a"
@@ -102,36 +102,36 @@ HEAD = _claim(
 )
 LATER_LAYERS = _claim(
     "from the second layer on only input_layernorm runs before attention, hidden_norm never does",
-    _EAGLE3,
-    "LlamaDecoderLayer.forward",
+    _PROPOSER,
+    "1416-1465",
 )
 RESIDUAL = _claim(
     "norm_before_residual decides whether the residual is taken after hidden_norm; a flat config"
     " without the key means false",
     _EAGLE3,
-    "LlamaDecoderLayer.__init__",
+    "101-122",
 )
 WIDTH = _claim(
     "fc is sized from num_aux_hidden_states, else from eagle_config's ids, else for three states,"
     " never from the top-level ids; a captured width that is no multiple raises at the first"
     " request",
     _EAGLE3,
-    "210-216",
+    "210-221",
 )
 DEFAULT_IDS = _claim(
     "without ids the states entering layers 2, n//2 and n-3 are captured",
     "vllm/model_executor/models/interfaces.py",
-    "1675",
+    "1712-1725",
 )
 SORTED_IDS = _claim(
     "ids are boundaries (the state entering layer k), sorted and without duplicates; those past"
     " the last layer are never captured",
     "vllm/model_executor/models/interfaces.py",
-    "1578",
+    "1577-1578",
 )
 IDS_V1 = _claim(
-    "the V1 runner reads the top-level ids, else eagle_config.eagle_aux_hidden_state_layer_ids, as"
-    " boundaries",
+    "the V1 runner reads the top-level ids, else eagle_config.eagle_aux_hidden_state_layer_ids,"
+    " else dflash_config.target_layer_ids plus 1, as boundaries",
     "vllm/v1/worker/gpu_model_runner.py",
     "5251-5285",
 )
@@ -139,16 +139,15 @@ IDS_V2 = _claim(
     "the V2 runner reads the top-level ids, else target_layer_ids plus 1, else"
     " eagle_config.layer_ids; eagle_config.eagle_aux_hidden_state_layer_ids is not read",
     "vllm/v1/worker/gpu/spec_decode/eagle/eagle3_utils.py",
-    "get_eagle3_aux_layers_from_config",
+    "100-137",
 )
 DEFAULT_RUNNER = _claim(
-    "the V2 runner is the default on CUDA with Triton, the V1 runner elsewhere",
-    "vllm/v1/worker/gpu/spec_decode/eagle/eagle3_utils.py",
-    "get_eagle3_aux_layers_from_config",
+    "without VLLM_USE_V2_MODEL_RUNNER the V2 runner is taken where Triton is installed and no"
+    " feature that it lacks is asked for",
+    "vllm/config/vllm.py",
+    "703-736",
 )
-TIE_IGNORED = _claim(
-    "tie_word_embeddings is not read for a drafter", _EAGLE3, "Eagle3LlamaForCausalLM.__init__"
-)
+TIE_IGNORED = _claim("tie_word_embeddings is not read for a drafter", _EAGLE3, "328-334")
 SLIDING_WINDOW = _claim(
     "layer_types and sliding_window are read: a sliding_attention layer sees the last"
     " sliding_window tokens alone",

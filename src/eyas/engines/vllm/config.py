@@ -71,20 +71,22 @@ def _speculators(checkpoint: Checkpoint, version: str) -> ConfigView:
             f"{file} :: speculators_model_type is {kind!r}, and eyas has a contract for eagle3"
         )
     layer = raw.get("transformer_layer_config")
-    if not isinstance(layer, dict) or layer.get("model_type") not in ("llama", "qwen3"):
+    model_type = layer.get("model_type", "llama") if isinstance(layer, dict) else None
+    if not isinstance(layer, dict) or model_type not in ("llama", "qwen3"):
         raise Refused(
             Stage.CONFIG,
             f"{file} :: transformer_layer_config.model_type is neither llama nor qwen3",
             claims.SPECULATORS,
         )
-    if layer["model_type"] == "qwen3":
+    if model_type == "qwen3":
         raise NotCovered(
             f"{file} :: transformer_layer_config.model_type is qwen3, and eyas has a contract for"
             " vLLM's Llama class alone so far"
         )
+    # A width or a list that the top level leaves empty does not replace the nested one.
     copied = {name: raw[name] for name in _COPIED if raw.get(name) is not None}
-    base = {name: value for name, value in layer.items() if name not in _COPIED}
-    # A target_hidden_size that speculators writes as null is not carried over (run).
+    kept = ("target_hidden_size", "eagle_aux_hidden_state_layer_ids")
+    base = {k: v for k, v in layer.items() if k not in copied and (k not in _COPIED or k in kept)}
     return ConfigView(
         values={**base, **copied},
         whose=f"vllm {version}",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from eyas.checkpoint import TargetFacts
 from eyas.engines.config import ConfigView
 from eyas.engines.rope import rope_of
 from eyas.engines.sizes import Sizes, sizes_of
@@ -29,13 +30,17 @@ class Drafter:
     maps_ids: bool
 
 
-def drafter_of(config: ConfigView) -> Drafter:
+def drafter_of(config: ConfigView, target: TargetFacts | None) -> Drafter:
     """The drafter that `config` describes; refuses where construction raises."""
     name = "draft_vocab_size"
     given = config.get(name) is not None
     draft_vocab = config.whole(name if given else "vocab_size")
     sizes = sizes_of(config, draft_vocab_size=draft_vocab)
     qkv_bias = config.flag("attention_bias")
+    # The map is built against the target's own vocabulary (llama_eagle3.py 338-345).
+    target_vocab = sizes.vocab_size.value
+    if target is not None and target.vocab_size is not None:
+        target_vocab = target.vocab_size
     return Drafter(
         config=config,
         sizes=sizes,
@@ -54,7 +59,7 @@ def drafter_of(config: ConfigView) -> Drafter:
         rope=rope_of(config, reads_rope_parameters=True),
         uses_states=_nested_flag(config, "use_aux_hidden_state")
         or assumed(True, config.key("eagle_config.use_aux_hidden_state"), whose=config.whose),
-        maps_ids=draft_vocab.value != sizes.vocab_size.value,
+        maps_ids=draft_vocab.value != target_vocab,
     )
 
 

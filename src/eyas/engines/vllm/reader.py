@@ -53,7 +53,7 @@ def read(
                 claims.METHOD,
             )
         config = draft_config(checkpoint, version, method)
-        drafter = drafter_of(config)
+        drafter = drafter_of(config, target)
         capture = capture_of(config, runner, target)
         last_state = _last_state(drafter, method)
         used += _claims(drafter, capture, last_state, method, speculators=speculators)
@@ -101,14 +101,20 @@ def _claims(
 
 def _last_state(drafter: Drafter, method: str) -> LastState | None:
     """The conditioning where fc never runs, None where it does."""
+    whose = drafter.config.whose
     if method == "eagle":
-        reason = declared("launched with method eagle: one state, and fc is never called", METHOD_KEY)
-        return LastState(reason=reason)
+        return LastState(
+            reason=declared(
+                "launched with method eagle: one state, and fc is never called", METHOD_KEY
+            ),
+            after_final_norm=assumed(True, METHOD_KEY, whose=whose),
+        )
     if not drafter.uses_states.value:
         return LastState(
             reason=drafter.uses_states.map(
                 lambda _: "use_aux_hidden_state is false: one state, and no fc"
-            )
+            ),
+            after_final_norm=assumed(True, drafter.uses_states.key, whose=whose),
         )
     return None
 
@@ -135,7 +141,7 @@ def _spec(
         bias=assumed(False, config.key("bias"), whose=config.whose),
     )
     names = checkpoint.tensors
-    map_name = next((n for n in reversed(names) if "d2t" in n and "t2d" not in n), None)
+    map_name = next((n for n in reversed(tuple(names)) if "d2t" in n and "t2d" not in n), None)
     has_embedding = any("embed_tokens" in name for name in names)
     has_head = any("lm_head" in name for name in names)
     same_width = _target_width(drafter, target) == drafter.sizes.hidden_size.value
@@ -147,7 +153,13 @@ def _spec(
         rope=drafter.rope,
         norm_before_residual=drafter.norm_before_residual,
         feedback=drafter.feedback,
-        vocab_map=vocab_map_of(checkpoint, map_name, drafter.sizes, whose=config.whose),
+        vocab_map=vocab_map_of(
+            checkpoint,
+            map_name,
+            drafter.sizes,
+            whose=config.whose,
+            identity=not drafter.maps_ids,
+        ),
         embedding=embedding_of(
             checkpoint,
             own=has_embedding or not same_width,

@@ -1,0 +1,113 @@
+"""Small drafters as headers alone, for the engines to read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from eyas.checkpoint import Checkpoint, TargetFacts, TensorHeader
+
+H, INNER, HEADS, KV, D, V, VD = 16, 24, 4, 2, 4, 80, 40
+Shapes = Mapping[str, tuple[int, ...]]
+
+
+def flat_config(**changes: Any) -> dict[str, Any]:
+    """A flat config; a change to None removes the key."""
+    config = {
+        "architectures": ["LlamaForCausalLMEagle3"],
+        "model_type": "llama",
+        "hidden_size": H,
+        "intermediate_size": INNER,
+        "num_hidden_layers": 1,
+        "num_attention_heads": HEADS,
+        "num_key_value_heads": KV,
+        "head_dim": D,
+        "vocab_size": V,
+        "draft_vocab_size": VD,
+        "max_position_embeddings": 128,
+        "rms_norm_eps": 1e-5,
+        "hidden_act": "silu",
+        "rope_theta": 5000.0,
+        **changes,
+    }
+    return {key: value for key, value in config.items() if value is not None}
+
+
+def speculators_config(**changes: Any) -> dict[str, Any]:
+    """The same drafter in speculators' nested form; a change to None removes the key."""
+    layer = flat_config(architectures=None, draft_vocab_size=None)
+    config = {
+        "architectures": ["Eagle3DraftModel"],
+        "speculators_model_type": "eagle3",
+        "speculators_config": {"algorithm": "eagle3"},
+        "transformer_layer_config": layer,
+        "draft_vocab_size": VD,
+        "norm_before_residual": True,
+        "eagle_aux_hidden_state_layer_ids": [3, 6, 8],
+        **changes,
+    }
+    return {key: value for key, value in config.items() if value is not None}
+
+
+def shapes(layer: str = "midlayer", prefix: str = "") -> dict[str, tuple[int, ...]]:
+    """The tensors of a one-layer drafter, its layer and all its names prefixed as asked."""
+    block = f"{prefix}{layer}."
+    return {
+        f"{prefix}fc.weight": (H, 3 * H),
+        f"{block}self_attn.q_proj.weight": (HEADS * D, 2 * H),
+        f"{block}self_attn.k_proj.weight": (KV * D, 2 * H),
+        f"{block}self_attn.v_proj.weight": (KV * D, 2 * H),
+        f"{block}self_attn.o_proj.weight": (H, HEADS * D),
+        f"{block}mlp.gate_proj.weight": (INNER, H),
+        f"{block}mlp.up_proj.weight": (INNER, H),
+        f"{block}mlp.down_proj.weight": (H, INNER),
+        f"{block}hidden_norm.weight": (H,),
+        f"{block}input_layernorm.weight": (H,),
+        f"{block}post_attention_layernorm.weight": (H,),
+        f"{prefix}norm.weight": (H,),
+        "lm_head.weight": (VD, H),
+        "d2t": (VD,),
+        "t2d": (V,),
+    }
+
+
+def drafter(config: Mapping[str, Any], tensors: Shapes) -> Checkpoint:
+    """A checkpoint of headers without bytes."""
+    return Checkpoint(
+        location="drafter",
+        directory=Path("nowhere"),
+        config=config,
+        config_file="config.json",
+        tensors={
+            name: TensorHeader(
+                name=name, dtype="BF16", shape=shape, file="model.safetensors", nbytes=0
+            )
+            for name, shape in tensors.items()
+        },
+        files=("model.safetensors",),
+        revision=None,
+    )
+
+
+def target(
+    *, layers: int = 12, hidden: int = H, architecture: str = "LlamaForCausalLM"
+) -> TargetFacts:
+    """A target of the given depth and width."""
+    return TargetFacts(
+        location="target",
+        directory=Path("nowhere"),
+        architectures=(architecture,),
+        model_type="llama",
+        text_model_type="llama",
+        hidden_size=hidden,
+        intermediate_size=INNER,
+        num_layers=layers,
+        num_attention_heads=HEADS,
+        num_key_value_heads=KV,
+        head_dim=D,
+        vocab_size=V,
+        max_position_embeddings=128,
+        dtype="bfloat16",
+        tie_word_embeddings=False,
+    )
