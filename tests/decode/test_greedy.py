@@ -19,8 +19,8 @@ from torch import Tensor
 from eyas.decode.generation import divergence
 from eyas.decode.greedy import generate
 from eyas.errors import UsageError
-from eyas.model.llama import LlamaShape, LlamaTarget
-from eyas.model.target import TargetFacts
+from eyas.model.llama import LlamaTarget
+from eyas.model.target import TargetFacts, TargetSizes
 from eyas.spec import LastState, declared
 
 HIDDEN, HEADS, KV_HEADS, INTERMEDIATE, VOCAB, LAYERS = 32, 4, 2, 48, 61, 3
@@ -61,16 +61,16 @@ def tiny_target(seed: int = 0, eos_ids: tuple[int, ...] = ()) -> LlamaTarget:
         eos_ids=eos_ids,
         dtype=torch.float32,
     )
-    shape = LlamaShape(
+    sizes = TargetSizes(
         heads=HEADS,
         kv_heads=KV_HEADS,
         head_dim=width,
         intermediate=INTERMEDIATE,
         rms_eps=1e-5,
         rope_theta=1e4,
-        tied=False,
+        max_positions=256,
     )
-    return LlamaTarget(facts, shape, weights, torch.device("cpu"))
+    return LlamaTarget(facts, sizes, weights, torch.device("cpu"), tied=False)
 
 
 class CountingCache:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from eyas.cli.options import OUTPUT, Color, ColorOption, hint, result, style_of
+from eyas.cli.options import OUTPUT, Color, ColorOption
+from eyas.cli.output import hint, result, style_of
 
 if TYPE_CHECKING:
     from eyas.check.render import Style

@@ -6,7 +6,8 @@ from typing import Annotated
 
 import typer
 
-from eyas.cli.options import OUTPUT, hint, result
+from eyas.cli.options import OUTPUT
+from eyas.cli.output import hint, result
 from eyas.errors import UsageError
 
 EMBEDDED = "smollm2"

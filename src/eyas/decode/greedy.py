@@ -99,9 +99,11 @@ def generate(
     max_new: int,
     drafter: Drafter | None = None,
     steps: int = 0,
+    stop_at_eos: bool = True,
 ) -> Generation:
     """Answer `prompt` greedily with at most `max_new` tokens, ending at one of the target's EOS ids.
 
+    Without `stop_at_eos` an answer has `max_new` tokens, whatever is among them.
     Raises UsageError for an empty prompt, a limit below one token, or a drafter without steps.
     """
     if not prompt:
@@ -119,7 +121,7 @@ def generate(
     started = perf_counter()
     tokens += first.tokens
     gaps += first.gaps
-    ends = set(target.facts.eos_ids)
+    ends = set(target.facts.eos_ids) if stop_at_eos else set()
     while len(tokens) < max_new and ends.isdisjoint(tokens):
         step = next(rounds)
         tokens += step.tokens

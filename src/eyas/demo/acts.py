@@ -253,7 +253,9 @@ def read(
 def verdict_of(served: Served) -> str:
     """One line: refused and why, or how many tensors land and how many are lost."""
     if served.refusal is not None:
-        return f"refuses at {served.refusal.stage}: {served.refusal.message}"
+        # the first clause says why; what follows explains it to whoever asks `eyas check`
+        why = served.refusal.message.partition(" (")[0].partition(";")[0]
+        return f"refuses at {served.refusal.stage}: {why}"
     assert served.landing is not None  # served, so it was loaded
     tensors, lost = len(served.landing.tensors), len(served.landing.lost)
     if not lost and not served.landing.unfilled:

@@ -74,13 +74,21 @@ def answer_all(
     max_new: int,
     drafter: Drafter | None = None,
     steps: int = 0,
+    stop_at_eos: bool = True,
     advance: Callable[[], None] = lambda: None,
 ) -> Answers:
     """Answer every prompt greedily; `advance` is called after each."""
     generations = []
     for prompt in prompts:
         generations.append(
-            generate(target, prompt.ids, max_new=max_new, drafter=drafter, steps=steps)
+            generate(
+                target,
+                prompt.ids,
+                max_new=max_new,
+                drafter=drafter,
+                steps=steps,
+                stop_at_eos=stop_at_eos,
+            )
         )
         advance()
     return Answers(prompts=tuple(prompts), generations=tuple(generations))

@@ -1,0 +1,23 @@
+"""Where the drafter that was trained here is: in an installed wheel, or in a clone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from eyas.errors import CheckpointError
+
+PROMPTS = Path(__file__).with_name("prompts.jsonl")
+
+
+def trained_here() -> Path:
+    """The directory of the drafter for SmolLM2-135M-Instruct; CheckpointError when it is missing."""
+    package = Path(__file__).resolve().parents[1]
+    clone = package.parents[1]
+    for assets in (package / "assets", clone / "assets"):
+        drafter = assets / "smollm2-eagle3"
+        if (drafter / "config.json").is_file():
+            return drafter
+    raise CheckpointError(
+        f"no drafter at {clone / 'assets' / 'smollm2-eagle3'}",
+        hint="run the demo from a complete clone, or install a wheel of eyas",
+    )
