@@ -15,12 +15,10 @@ from eyas.cli.options import (
     Draft,
     LaunchOption,
     TargetOption,
-    hint,
     launch_of,
-    result,
-    style_of,
     target_of,
 )
+from eyas.cli.output import hint, result, style_of
 
 VERDICT = "Verdict"
 

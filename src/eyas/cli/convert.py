@@ -6,7 +6,8 @@ from typing import Annotated
 
 import typer
 
-from eyas.cli.options import SUBJECT, Draft, TargetOption, hint, result, target_of
+from eyas.cli.options import SUBJECT, Draft, TargetOption, target_of
+from eyas.cli.output import hint, result
 
 
 def convert(

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from eyas.cli.options import hint, result
+from eyas.cli.output import hint, result
 
 
 def explain(

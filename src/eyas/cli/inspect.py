@@ -2,16 +2,8 @@
 
 from __future__ import annotations
 
-from eyas.cli.options import (
-    Color,
-    ColorOption,
-    Draft,
-    FormatOption,
-    Plainness,
-    hint,
-    result,
-    style_of,
-)
+from eyas.cli.options import Color, ColorOption, Draft, FormatOption, Plainness
+from eyas.cli.output import hint, result, style_of
 
 
 def inspect(

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 if TYPE_CHECKING:
-    from eyas.check.render import Style
     from eyas.checkpoint import TargetFacts
     from eyas.engines import Launch
 
@@ -74,22 +72,3 @@ def launch_of(settings: list[str] | None) -> Launch:
     from eyas.engines import Launch
 
     return Launch.parse(settings or [])
-
-
-def style_of(color: Color) -> Style:
-    """The style for stdout."""
-    import os
-
-    from eyas.check.render import style_for
-
-    return style_for(sys.stdout, os.environ, color.value)
-
-
-def result(text: str) -> None:
-    """Writes a command's result to stdout."""
-    sys.stdout.write(text)
-
-
-def hint(text: str) -> None:
-    """Writes the next useful command to stderr."""
-    sys.stderr.write(f"next: {text}\n")

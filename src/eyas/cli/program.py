@@ -16,6 +16,7 @@ from eyas.cli.explain import explain
 from eyas.cli.failure import Failure, failure_of, of_usage, tell
 from eyas.cli.inspect import inspect
 from eyas.cli.landing import landing
+from eyas.cli.output import ReaderGone
 from eyas.cli.target import target
 from eyas.errors import EyasError
 
@@ -67,14 +68,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     argv = list(sys.argv[1:] if arguments is None else arguments)
     try:
         code = application()(args=argv, prog_name="eyas", standalone_mode=False)
-        sys.stdout.flush()
     except EyasError as error:
         return tell(failure_of(error), argv)
     except TyperException as error:
         if type(error).__name__ == "NoArgsIsHelpError":  # the help is on the screen already
             return 2
         return tell(of_usage(error), argv)
-    except BrokenPipeError:
+    except (ReaderGone, BrokenPipeError):
         return _pipe_closed()
     except (KeyboardInterrupt, typer.Abort):
         return tell(Failure(kind="Interrupted", message="interrupted", hint=None, code=130), argv)

@@ -166,10 +166,39 @@ class FusionBiasDiffers(FactRule):
     effect = "a constant is missing from every fused state"
 
 
+class LastStateDiffers(FactRule):
+    """The one state of the target, taken from the other side of its final norm.
+
+    What it checks
+        For a drafter that was trained on one state of the target: whether that state is taken
+        before or after the target's final norm.
+
+    Why it matters
+        The two differ in scale and by the norm's gains.
+
+    How to fix it
+        No config states it: serve the drafter where the state is the one it was trained on.
+
+    Example
+        An EAGLE-2 style head, use_aux_hidden_state false, trained on un-normed states.
+    """
+
+    code = "F306"
+    name = "last-state-differs"
+    written = False
+    facts = ("conditioning.after_final_norm",)
+    words = ("last state",)
+    saying = (
+        "{engine} takes the state with after_final_norm = {served}; trained with {trained}"
+    )
+    effect = "the drafter sees a state of another scale"
+
+
 RULES = (
     FusionBypassed(),
     FusionAdded(),
     FusionInputsDiffer(),
     FusionNormDiffers(),
     FusionBiasDiffers(),
+    LastStateDiffers(),
 )

@@ -1,0 +1,206 @@
+"""What check says of tiny drafters, sound and faulty."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from eyas import dialects
+from eyas.check import Outcome, Report, Severity, check
+from eyas.checkpoint import TensorBytes, open_checkpoint, open_target, write_checkpoint
+from eyas.dialects import speculators
+from eyas.engines import EngineRef, Launch
+
+OLD, NEW, VLLM = "sglang@0.5.10.post1", "sglang@0.5.23", "vllm@0.33.0"
+Make = Callable[..., Path]
+
+
+def report(
+    draft: Path, *engines: str, target: Path | None = None, launch: tuple[str, ...] = ()
+) -> Report:
+    return check(
+        open_checkpoint(draft),
+        [EngineRef.parse(engine) for engine in engines],
+        target=None if target is None else open_target(target),
+        launch=Launch.parse(launch),
+    )
+
+
+def codes(found: Report, severity: Severity = Severity.ERROR) -> list[str]:
+    return [f.code for f in found.findings if f.severity is severity]
+
+
+def make_target(folder: Path, **config: object) -> Path:
+    folder.mkdir()
+    facts = {
+        "architectures": ["LlamaForCausalLM"],
+        "model_type": "llama",
+        "hidden_size": 8,
+        "num_hidden_layers": 12,
+        "vocab_size": 32,
+    }
+    (folder / "config.json").write_text(json.dumps({**facts, **config}))
+    return folder
+
+
+def vocabulary_map(*numbers: int) -> dict[str, TensorBytes]:
+    data = b"".join(number.to_bytes(8, "little") for number in numbers)
+    return {"d2t": TensorBytes(dtype="I64", shape=(len(numbers),), data=data)}
+
+
+def test_a_sound_drafter_passes_everywhere(make_drafter: Make) -> None:
+    found = report(make_drafter(), OLD, NEW, VLLM)
+    assert [e.outcome for e in found.engines] == [Outcome.PASS] * 3
+    assert [(e.coverage.landed, e.coverage.total) for e in found.engines if e.coverage] == [
+        (14, 14)
+    ] * 3
+    assert found.exit_code() == 0
+
+
+def test_a_dropped_layer_is_one_finding(make_drafter: Make) -> None:
+    found = report(make_drafter(layer="layers.0."), OLD, NEW, VLLM)
+    assert codes(found) == ["L202"]
+    finding = found.findings[0]
+    assert (finding.engine, finding.version) == ("sglang", "0.5.10.post1")
+    assert finding.place == "model.safetensors :: layers.0.*"
+    assert "10 tensors" in finding.message
+    assert "model.midlayer.*" in (finding.expected or "")
+    assert "uninitialised memory" in finding.effect
+    assert finding.help.startswith("eyas convert ")
+    assert finding.source is not None
+    assert [e.outcome for e in found.engines] == [Outcome.FAIL, Outcome.PASS, Outcome.PASS]
+    assert found.engines[0].coverage is not None
+    assert found.engines[0].coverage.landed == 4
+
+
+def test_the_wrong_algorithm_bypasses_fusion_head_and_map(make_drafter: Make) -> None:
+    found = report(make_drafter(), NEW, launch=("speculative_algorithm=EAGLE",))
+    assert {"F301", "V401", "V402"} <= set(codes(found))
+    assert all("speculative_algorithm" in f.help for f in found.findings if f.code == "F301")
+
+
+def test_a_missing_tensor_leaves_its_parameter_unfilled(make_drafter: Make) -> None:
+    found = report(make_drafter(without={"midlayer.mlp.down_proj.weight"}), NEW)
+    assert codes(found) == ["L203"]
+    assert "model.layers.0.mlp.down_proj.weight" in found.findings[0].message
+
+
+def test_layers_that_no_tensor_fills_are_one_finding(make_drafter: Make) -> None:
+    found = report(make_drafter(num_hidden_layers=4), NEW)
+    assert sorted(codes(found)) == ["C102", "L203"]
+    places = [f.place for f in found.findings if f.code == "L203"]
+    assert places == ["sglang 0.5.23 :: model.layers.{1..3}.*"]
+
+
+def test_an_ignored_flag_is_a_finding_and_convert_is_not_the_advice(make_drafter: Make) -> None:
+    found = report(make_drafter(norm_before_residual=True), NEW, VLLM)
+    assert codes(found) == ["N501"]
+    assert "convert" not in found.findings[0].help
+
+
+def test_a_size_that_cuts_a_tensor_is_found(make_drafter: Make) -> None:
+    found = report(make_drafter(intermediate_size=8), NEW)
+    assert "L204" in codes(found)
+
+
+def test_a_tied_flag_replaces_the_head(make_drafter: Make) -> None:
+    found = report(make_drafter(tie_word_embeddings=True), NEW)
+    assert "V401" in codes(found)
+
+
+def test_a_surplus_tensor_is_a_warning(make_drafter: Make) -> None:
+    extra = {"verifier_norm.weight": TensorBytes(dtype="BF16", shape=(8,), data=b"\0" * 16)}
+    found = report(make_drafter(tensors=extra), NEW)
+    assert codes(found) == []
+    assert codes(found, Severity.WARNING) == ["L206"]
+    assert found.engines[0].outcome is Outcome.WARN
+    assert (found.exit_code(), found.exit_code(fail_on=Severity.WARNING)) == (0, 1)
+
+
+def test_an_own_embedding_that_is_replaced_is_a_note(make_drafter: Make) -> None:
+    own = {"embed_tokens.weight": TensorBytes(dtype="BF16", shape=(32, 8), data=b"\0" * 512)}
+    found = report(make_drafter(tensors=own), NEW)
+    assert codes(found, Severity.INFO) == ["V405"]
+    assert found.engines[0].outcome is Outcome.PASS
+
+
+def test_a_reduced_vocabulary_without_a_map_is_wrong_everywhere(make_drafter: Make) -> None:
+    found = report(make_drafter(without={"d2t", "t2d"}), NEW, VLLM)
+    assert "V403" in codes(found)
+    assert [e.outcome for e in found.engines] == [Outcome.FAIL] * 2
+
+
+def test_a_map_that_leaves_the_vocabulary_is_found(make_drafter: Make) -> None:
+    found = report(make_drafter(tensors=vocabulary_map(*[30] * 16)), NEW)
+    assert "V404" in codes(found)
+
+
+def test_absolute_ids_are_not_read_as_offsets_in_silence(make_drafter: Make) -> None:
+    found = report(make_drafter(tensors=vocabulary_map(*range(0, 32, 2))), NEW)
+    assert codes(found) == ["V402"]
+
+
+def test_shifted_boundaries_need_the_runner_that_reads_them(make_drafter: Make) -> None:
+    nested = {"eagle_config": {"eagle_aux_hidden_state_layer_ids": [2, 4, 7]}}
+    found = report(make_drafter(**nested), NEW, f"{VLLM}:v1")
+    assert codes(found) == ["B601"]
+    assert found.findings[0].runner == "v1"
+
+
+def test_default_boundaries_are_not_judged_without_a_target(
+    make_drafter: Make, tmp_path: Path
+) -> None:
+    draft = make_drafter(eagle_aux_hidden_state_layer_ids=[2, 6, 9])
+    blind = report(draft, NEW)
+    assert [s.check for s in blind.skipped if s.engine == NEW] == ["B601 boundaries-shifted"]
+    assert (blind.exit_code(), blind.exit_code(strict=True)) == (0, 1)
+    same = report(draft, NEW, target=make_target(tmp_path / "same"))
+    assert (codes(same), same.skipped) == ([], ())
+    other = report(draft, NEW, target=make_target(tmp_path / "deep", num_hidden_layers=20))
+    assert codes(other) == ["B601"]
+
+
+def test_a_target_that_does_not_fit_is_an_error_finding(make_drafter: Make, tmp_path: Path) -> None:
+    target = make_target(tmp_path / "wide", hidden_size=12, vocab_size=40)
+    found = report(make_drafter(), VLLM, target=target)
+    assert {"T701", "T702"} <= set(codes(found))
+    assert found.exit_code() == 1
+
+
+def test_without_a_target_the_three_checks_of_its_fit_are_skipped(make_drafter: Make) -> None:
+    found = report(make_drafter(), VLLM)
+    assert [skip.check.split()[0] for skip in found.skipped] == ["T701", "T702", "T703"]
+
+
+@pytest.mark.parametrize("others", [(), (NEW,)])
+def test_a_version_without_a_contract_is_never_a_pass(
+    make_drafter: Make, others: tuple[str, ...]
+) -> None:
+    found = report(make_drafter(), "sglang@0.9.0", *others)
+    assert found.engines[0].outcome is Outcome.SKIP
+    assert found.engines[0].reason
+    assert found.exit_code() == (0 if others else 2)
+    assert found.exit_code(strict=True) == (1 if others else 2)
+
+
+def test_a_nested_config_is_refused_by_one_engine_and_read_by_the_other(
+    make_drafter: Make, tmp_path: Path
+) -> None:
+    flat = open_checkpoint(make_drafter(norm_before_residual=True))
+    dialect, spec = dialects.read(flat)
+    roles = dialect.roles(flat)
+    config, names = speculators.write(spec, tuple(roles.values()))
+    tensors = {
+        names[role]: TensorBytes(
+            dtype=flat.tensors[name].dtype,
+            shape=flat.tensors[name].shape,
+            data=flat.read_bytes(name),
+        )
+        for name, role in roles.items()
+    }
+    found = report(write_checkpoint(tmp_path / "nested", config, tensors), NEW, VLLM)
+    assert codes(found) == ["C101"]
+    assert [e.outcome for e in found.engines] == [Outcome.FAIL, Outcome.PASS]

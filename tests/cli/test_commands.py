@@ -1,0 +1,141 @@
+"""Each command's output, stream and exit code."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from eyas.cli import main
+
+Make = Callable[..., Path]
+OLD, NEW, VLLM = "sglang@0.5.10.post1", "sglang@0.5.23", "vllm@0.33.0"
+Captured = pytest.CaptureFixture[str]
+
+
+def run(capsys: Captured, *arguments: str | Path) -> tuple[int, str, str]:
+    code = main([str(argument) for argument in arguments])
+    out, err = capsys.readouterr()
+    return code, out, err
+
+
+def test_inspect_names_the_key_of_every_fact(make_drafter: Make, capsys: Captured) -> None:
+    code, out, _ = run(capsys, "inspect", make_drafter(rope_theta=5e5))
+    assert code == 0
+    assert "specforge dialect" in out
+    assert "theta 500000" in out
+    assert "config.json :: rope_theta" in out
+    assert "assumed" in out
+    assert "no known role" not in out
+
+
+def test_inspect_as_json(make_drafter: Make, capsys: Captured) -> None:
+    code, out, _ = run(capsys, "inspect", make_drafter(), "--format", "json")
+    document = json.loads(out)
+    facts = {fact["name"]: fact for fact in document["facts"]}
+    assert code == 0
+    assert facts["hidden_size"]["value"] == 8
+    assert facts["rope"]["value"] == {"theta": 10000.0, "kind": "default", "scaling": {}}
+    assert facts["conditioning.boundaries"]["origin"] == "assumed"
+    assert {tensor["role"] for tensor in document["tensors"]} >= {"fc.weight", "d2t"}
+
+
+def test_landing_shows_both_sides(make_drafter: Make, capsys: Captured) -> None:
+    draft = make_drafter(layer="layers.0.")
+    code, out, _ = run(capsys, "landing", draft, "--engine", OLD)
+    assert code == 0
+    assert "4 of 14 tensors land, 7 of 11 parameters are left unfilled" in out
+    assert "lost" in out
+    assert "model.midlayer.self_attn.qkv_proj.weight" in out
+    assert "uninitialised memory" in out
+    assert "the engine itself would print nothing about it" in out
+
+
+def test_landing_as_json_adds_up(make_drafter: Make, capsys: Captured) -> None:
+    _, out, _ = run(capsys, "landing", make_drafter(), "--engine", NEW, "--format", "json")
+    document = json.loads(out)
+    assert {tensor["fate"] for tensor in document["tensors"]} == {"landed", "consumed", "ignored"}
+    qkv = next(p for p in document["parameters"] if p["name"].endswith("qkv_proj.weight"))
+    assert [segment["from"] for segment in qkv["segments"]] == ["tensor"] * 3
+
+
+def test_landing_of_an_unknown_version_could_not_be_judged(
+    make_drafter: Make, capsys: Captured
+) -> None:
+    code, out, err = run(capsys, "landing", make_drafter(), "--engine", "sglang@9.9.9")
+    assert (code, out) == (2, "")
+    assert "not covered" in err
+
+
+@pytest.mark.parametrize(
+    ("layer", "engines", "extra", "expected"),
+    [
+        ("midlayer.", f"{OLD},{NEW},{VLLM}", (), 0),
+        ("layers.0.", f"{NEW},{VLLM}", (), 0),
+        ("layers.0.", f"{OLD},{NEW}", (), 1),
+        ("midlayer.", NEW, ("--strict",), 1),
+        ("midlayer.", "sglang@9.9.9", (), 2),
+        ("midlayer.", "tensorrt@1.0", (), 2),
+        ("midlayer.", NEW, ("--launch", "speculative_algoritm=EAGLE"), 2),
+        ("midlayer.", NEW, ("--target", "/does/not/exist"), 2),
+    ],
+)
+def test_exit_codes_of_check(
+    make_drafter: Make,
+    capsys: Captured,
+    layer: str,
+    engines: str,
+    extra: tuple[str, ...],
+    expected: int,
+) -> None:
+    draft = make_drafter(layer=layer)
+    code, out, err = run(capsys, "check", draft, "--engine", engines, *extra)
+    assert code == expected
+    assert bool(out) == ("error: " not in err)
+
+
+def test_stdout_carries_the_report_alone(make_drafter: Make, capsys: Captured) -> None:
+    draft = make_drafter(layer="layers.0.")
+    _, out, err = run(capsys, "check", draft, "--engine", OLD)
+    assert out.startswith("fail: sglang 0.5.10.post1\n")
+    assert err == "next: eyas explain L202\n"
+
+
+def test_engines_may_be_given_apart(make_drafter: Make, capsys: Captured) -> None:
+    _, out, _ = run(
+        capsys, "check", make_drafter(), "--engine", NEW, "--engine", VLLM, "--format", "json"
+    )
+    assert [engine["engine"] for engine in json.loads(out)["engines"]] == ["sglang", "vllm"]
+
+
+def test_explain_one_and_all(capsys: Captured) -> None:
+    code, out, _ = run(capsys, "explain", "L202")
+    assert code == 0
+    assert "How to fix it" in out
+    code, out, _ = run(capsys, "explain")
+    assert code == 0
+    assert "F301" in out
+
+
+def test_convert_dry_run_and_real(make_drafter: Make, tmp_path: Path, capsys: Captured) -> None:
+    draft, out_dir = make_drafter(layer="layers.0."), tmp_path / "out"
+    code, out, _ = run(capsys, "convert", draft, out_dir, "--to", OLD, "--dry-run")
+    assert code == 0
+    assert "10 of them renamed" in out
+    assert not out_dir.exists()
+    code, out, err = run(capsys, "convert", draft, out_dir, "--to", OLD)
+    assert code == 0
+    assert "10 of 15 tensors renamed" in out
+    assert f"eyas check {out_dir} --engine {OLD}" in err
+    assert run(capsys, "check", out_dir, "--engine", OLD)[0] == 0
+
+
+def test_convert_refuses(make_drafter: Make, tmp_path: Path, capsys: Captured) -> None:
+    draft = make_drafter(norm_before_residual=True)
+    code, out, err = run(capsys, "convert", draft, tmp_path / "out", "--to", NEW)
+    assert (code, out) == (2, "")
+    assert err.startswith("error: ")
+    assert err.count("\n") == 1
+    assert not (tmp_path / "out").exists()

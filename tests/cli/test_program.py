@@ -1,0 +1,187 @@
+"""The program around the commands: help, errors, streams, imports."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import eyas
+from eyas.cli import main, program
+from eyas.cli.failure import wants_json
+
+Make = Callable[..., Path]
+Captured = pytest.CaptureFixture[str]
+RUN = "import sys; from eyas.cli import main; sys.exit(main())"
+
+
+def eyas_process(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", RUN, *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+        env={**os.environ, **environment},
+    )
+
+
+def test_nothing_heavy_is_imported_for_the_command_line() -> None:
+    heavy = "torch", "transformers", "huggingface_hub", "numpy", "safetensors", "pydantic"
+    code = f"import sys, eyas.cli; print([m for m in {heavy!r} if m in sys.modules])"
+    found = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert found.stdout.strip() == "[]"
+
+
+def test_a_check_of_a_local_directory_needs_no_torch(make_drafter: Make) -> None:
+    draft = make_drafter()
+    code = (
+        "import sys; from eyas.cli import main;"
+        f"main(['check', {str(draft)!r}, '--engine', 'sglang@0.5.23,vllm@0.33.0']);"
+        "sys.exit(any(m in sys.modules for m in ('torch', 'transformers', 'huggingface_hub')))"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, timeout=60)
+
+
+def test_help_has_two_examples_first() -> None:
+    text = eyas_process("--help", COLUMNS="100", NO_COLOR="1").stdout
+    assert text.index("eyas check ./draft") < text.index("eyas convert ./draft")
+    assert text.index("eyas convert ./draft") < text.index("Options")
+
+
+@pytest.mark.parametrize("panel_and_command", program.COMMANDS, ids=lambda c: c[1].__name__)
+def test_every_command_has_help_with_an_example(
+    panel_and_command: tuple[str, Callable[..., None]], capsys: Captured
+) -> None:
+    name = panel_and_command[1].__name__
+    assert main([name, "--help"]) == 0
+    assert f"eyas {name} " in capsys.readouterr().out
+
+
+def test_version(capsys: Captured) -> None:
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out == f"eyas {eyas.__version__}\n"
+
+
+def test_without_a_command_the_help_is_shown(capsys: Captured) -> None:
+    assert main([]) == 2
+    assert "Usage" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["chek", "x"], "Did you mean 'check'?"),
+        (["check", "x", "--engin", "y"], "--engine"),
+        (["check", "--engine", "sglang@0.5.23"], "DRAFT"),
+        (["explain", "L22"], "L202"),
+        (["check", ".", "--engine", "sglnag@0.5.23"], "sglang"),
+        (["check", "/does/not/exist", "--engine", "sglang@0.5.23"], "/does/not/exist"),
+        (["convert", "/does/not/exist", "/tmp", "--to", "sglang"], "version"),
+    ],
+)
+def test_bad_input_is_one_sentence_on_stderr(
+    capsys: Captured, arguments: list[str], said: str
+) -> None:
+    assert main(arguments) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("error: ")
+    assert err.count("\n") == 1
+    assert said in err
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["check", "/does/not/exist", "--engine", "sglang@0.5.23", "--format", "json"],
+        ["inspect", "/does/not/exist", "--format=json"],
+        ["check", "--format", "json"],
+        ["check", "x", "--unknown", "--format", "json"],
+    ],
+)
+def test_json_parses_after_an_error_too(capsys: Captured, arguments: list[str]) -> None:
+    assert main(arguments) == 2
+    out, err = capsys.readouterr()
+    document = json.loads(out)
+    assert document["schema_version"] == 1
+    assert set(document["error"]) == {"kind", "message", "hint"}
+    assert document["error"]["message"] in err
+
+
+def test_a_crash_is_one_line_and_json_still_parses(
+    capsys: Captured, make_drafter: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def crash(*_: object, **__: object) -> None:
+        raise RuntimeError("a bug\nwith two lines")
+
+    monkeypatch.setattr("eyas.engines.read", crash)
+    draft = str(make_drafter())
+    assert main(["check", draft, "--engine", "sglang@0.5.23", "--format", "json"]) == 2
+    out, err = capsys.readouterr()
+    assert json.loads(out)["error"]["kind"] == "InternalError"
+    assert err.count("\n") == 1
+    assert "EYAS_TRACEBACK=1" in err
+    monkeypatch.setenv("EYAS_TRACEBACK", "1")
+    assert main(["check", draft, "--engine", "sglang@0.5.23"]) == 2
+    assert "Traceback" in capsys.readouterr().err
+
+
+def test_an_interruption_is_130(
+    capsys: Captured, make_drafter: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("eyas.engines.read", interrupt)
+    assert main(["check", str(make_drafter()), "--engine", "sglang@0.5.23"]) == 130
+    assert capsys.readouterr().out == ""
+
+
+def test_a_reader_that_goes_away_is_no_error() -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", RUN, "explain"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        said = process.stderr.read()
+        assert process.wait(timeout=60) == 0
+    assert "Traceback" not in said
+    assert "error" not in said
+
+
+def test_ascii_terminals_get_ascii(make_drafter: Make) -> None:
+    done = eyas_process(
+        "check",
+        str(make_drafter()),
+        "--engine",
+        "sglang@0.5.23,vllm@0.33.0",
+        PYTHONIOENCODING="ascii",
+    )
+    assert done.returncode == 0, done.stderr
+    assert "sglang 0.5.23: 14 of 14 tensors land - vllm" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("argv", "wanted"),
+    [
+        ([], False),
+        (["check", "--format", "json"], True),
+        (["check", "--format=json"], True),
+        (["check", "json", "--format"], False),
+        (["check", "--format", "human"], False),
+    ],
+)
+def test_when_json_is_wanted(argv: list[str], wanted: bool) -> None:
+    assert wants_json(argv) is wanted

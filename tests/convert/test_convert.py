@@ -1,0 +1,153 @@
+"""Conversions are exact both ways, or leave nothing behind."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from eyas import dialects
+from eyas.check import check
+from eyas.checkpoint import Checkpoint, TensorBytes, open_checkpoint, write_checkpoint
+from eyas.convert import conversion, convert, plan
+from eyas.convert.plan import tensors_of
+from eyas.convert.recheck import changed_bytes, changes
+from eyas.convert.writers import WRITERS
+from eyas.engines import EngineRef, Launch
+from eyas.errors import ConversionError
+
+Make = Callable[..., Path]
+OLD = EngineRef.parse("sglang@0.5.10.post1")
+NEW = EngineRef.parse("sglang@0.5.23")
+VLLM = EngineRef.parse("vllm@0.33.0")
+
+
+def outcomes(draft: Path, *refs: EngineRef) -> list[str]:
+    report = check(open_checkpoint(draft), refs, launch=Launch())
+    return [engine.outcome.value for engine in report.engines]
+
+
+def contents(checkpoint: Checkpoint) -> dict[str, bytes]:
+    roles = dialects.recognise(checkpoint).roles(checkpoint)
+    return {roles[name]: checkpoint.read_bytes(name) for name in checkpoint.tensors}
+
+
+def test_a_layer_that_an_old_engine_loses_lands_after_conversion(
+    make_drafter: Make, tmp_path: Path
+) -> None:
+    draft = make_drafter(layer="layers.0.")
+    assert outcomes(draft, OLD) == ["fail"]
+    done = convert(open_checkpoint(draft), tmp_path / "out", OLD)
+    assert outcomes(tmp_path / "out", OLD, NEW, VLLM) == ["pass"] * 3
+    assert contents(open_checkpoint(tmp_path / "out")) == contents(open_checkpoint(draft))
+    assert sum(rename.before != rename.after for rename in done.plan.renames) == 10
+    assert "none changed" in done.text()
+
+
+def test_there_and_back_is_the_same_drafter(make_drafter: Make, tmp_path: Path) -> None:
+    ids = {"eagle_config": {"eagle_aux_hidden_state_layer_ids": [1, 4, 7]}}
+    first = open_checkpoint(make_drafter(**ids))
+    convert(first, tmp_path / "vllm", EngineRef.parse("vllm@0.33.0:v2"))
+    there = open_checkpoint(tmp_path / "vllm")
+    convert(there, tmp_path / "sglang", NEW)
+    back = open_checkpoint(tmp_path / "sglang")
+    before, after = dialects.read(first)[1], dialects.read(back)[1]
+    assert list(changes(before, after)) == []
+    assert contents(first) == contents(there) == contents(back)
+
+
+@pytest.mark.parametrize("ref", [OLD, NEW], ids=str)
+def test_a_nested_config_becomes_one_that_the_engine_reads(
+    make_drafter: Make, tmp_path: Path, ref: EngineRef
+) -> None:
+    flat = open_checkpoint(make_drafter())
+    writer = next(w for w in WRITERS if w.dialect == "speculators")
+    dialect, spec = dialects.read(flat)
+    roles = dialect.roles(flat)
+    config, _ = writer(spec, tuple(roles.values()), "bfloat16")  # type: ignore[arg-type]
+    same = plan(flat, NEW)
+    renamed = {
+        roles[rename.before]: tensor
+        for rename, tensor in zip(
+            same.renames, tensors_of(flat, same.renames).values(), strict=True
+        )
+    }
+    nested = write_checkpoint(tmp_path / "nested", config, renamed)
+    assert outcomes(nested, ref) == ["fail"]
+    convert(open_checkpoint(nested), tmp_path / "out", ref)
+    assert outcomes(tmp_path / "out", ref) == ["pass"]
+
+
+def test_what_an_engine_cannot_compute_is_refused_with_its_reason(
+    make_drafter: Make, tmp_path: Path
+) -> None:
+    draft = open_checkpoint(make_drafter(norm_before_residual=True))
+    with pytest.raises(ConversionError, match="norm_before_residual = false"):
+        convert(draft, tmp_path / "made" / "out", NEW)
+    assert [path.name for path in tmp_path.iterdir()] == ["draft"]
+
+
+def test_a_version_without_a_contract_is_refused(make_drafter: Make, tmp_path: Path) -> None:
+    with pytest.raises(ConversionError, match="not covered"):
+        convert(open_checkpoint(make_drafter()), tmp_path / "out", EngineRef.parse("sglang@9.9.9"))
+    assert not (tmp_path / "out").exists()
+
+
+def test_an_existing_directory_is_never_overwritten(make_drafter: Make, tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "mine").write_text("kept")
+    with pytest.raises(ConversionError, match="never overwrites"):
+        convert(open_checkpoint(make_drafter()), tmp_path / "out", NEW)
+    assert (tmp_path / "out" / "mine").read_text() == "kept"
+
+
+def test_a_tensor_of_unknown_part_is_not_carried_blindly(
+    make_drafter: Make, tmp_path: Path
+) -> None:
+    extra = {"adapter.weight": TensorBytes(dtype="BF16", shape=(8,), data=b"\0" * 16)}
+    with pytest.raises(ConversionError, match=r"adapter\.weight has no known part"):
+        convert(open_checkpoint(make_drafter(tensors=extra)), tmp_path / "out", NEW)
+
+
+@pytest.mark.parametrize("failure", [OSError("disk full"), KeyboardInterrupt()], ids=repr)
+def test_an_interruption_while_checking_leaves_nothing(
+    make_drafter: Make,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    failure: BaseException,
+) -> None:
+    def interrupted(*_: object) -> list[str]:
+        raise failure
+
+    monkeypatch.setattr(conversion, "changed_bytes", interrupted)
+    draft = open_checkpoint(make_drafter(layer="layers.0."))
+    with pytest.raises(type(failure)):
+        convert(draft, tmp_path / "out", OLD)
+    assert [path.name for path in tmp_path.iterdir()] == ["draft"]
+
+
+def test_a_changed_byte_is_noticed(make_drafter: Make) -> None:
+    one = open_checkpoint(make_drafter("one"))
+    other_path = make_drafter("other")
+    weights = other_path / "model.safetensors"
+    raw = bytearray(weights.read_bytes())
+    raw[-1] ^= 1
+    weights.write_bytes(bytes(raw))
+    renames = plan(one, NEW).renames
+    assert len(changed_bytes(one, open_checkpoint(other_path), renames)) == 1
+    assert changed_bytes(one, open_checkpoint(make_drafter("same")), renames) == []
+
+
+def test_the_model_card_goes_where_the_weights_go(make_drafter: Make, tmp_path: Path) -> None:
+    draft = make_drafter()
+    (draft / "README.md").write_text("# card\n")
+    convert(open_checkpoint(draft), tmp_path / "out", NEW)
+    assert (tmp_path / "out" / "README.md").read_text() == "# card\n"
+
+
+def test_a_plan_writes_nothing(make_drafter: Make, tmp_path: Path) -> None:
+    draft = make_drafter(layer="layers.0.")
+    text = plan(open_checkpoint(draft), OLD).text()
+    assert "layers.0.mlp.up_proj.weight → midlayer.mlp.up_proj.weight" in text
+    assert [path.name for path in tmp_path.iterdir()] == ["draft"]
