@@ -37,6 +37,13 @@ def locate(location: str | Path, *, weights: bool) -> Place:
             f"there is no file or directory {typed!r}",
             hint="give a directory, a .safetensors file or a Hub id such as org/name",
         )
+    parent = Path(typed).parent
+    if not typed.startswith("hf://") and parent.is_dir():
+        # A slip in a local path should not become a question to the Hub.
+        raise CheckpointError(
+            f"there is no file or directory {typed!r}",
+            hint=f"check what is in {parent}, or write hf://{typed} for the Hub's",
+        )
     directory, revision = fetch(hub_id, weights=weights)
     return Place(directory=directory, revision=revision)
 
@@ -52,7 +59,7 @@ def _local(typed: str) -> Place | None:
             raise CheckpointError(f"{typed} is a link to nothing", hint="check the path")
     except (OSError, ValueError, RuntimeError) as error:
         # A name that is too long, a directory that may not be entered, an unknown ~user.
-        reason = getattr(error, "strerror", None) or str(error)
+        reason = (getattr(error, "strerror", None) or str(error)).rstrip(".")
         raise CheckpointError(
             f"{typed[:200]!r} cannot be opened: {reason.lower()}", hint="check the path"
         ) from None

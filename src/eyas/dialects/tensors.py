@@ -61,6 +61,9 @@ class Tensors:
         count = layer_count(self.by_role)
         if not count:
             return None
-        names = (name for role, name in self.by_role.items() if role.startswith("layers.0."))
-        prefix = next(names).split("self_attn")[0].split("mlp")[0]
-        return inferred(count, self.checkpoint.place(prefix + "*"))
+        role, name = next(
+            (role, name) for role, name in self.by_role.items() if role.startswith("layers.0.")
+        )
+        # A pattern is no tensor, so the file is taken from the tensor's own place.
+        inner = role.removeprefix("layers.0.")
+        return inferred(count, self.checkpoint.place(name).removesuffix(inner) + "*")

@@ -1,0 +1,138 @@
+"""Hub ids: how they are written, and what the cache gives without a connection."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from eyas.checkpoint import TensorBytes, open_checkpoint, open_target, write_checkpoint
+from eyas.checkpoint.hub import HubId, parse_hub_id
+from eyas.errors import CheckpointError, EyasError, FetchError, TargetError
+
+COMMIT = "c0ffee" * 6 + "abcd"
+
+
+@pytest.mark.parametrize(
+    ("text", "repo", "revision"),
+    [
+        ("org/name", "org/name", None),
+        ("org/name@v1.0", "org/name", "v1.0"),
+        ("org/name@refs/pr/3", "org/name", "refs/pr/3"),
+        ("hf://org/name", "org/name", None),
+        ("hf://org/name@main", "org/name", "main"),
+        ("RedHatAI/Qwen3-8B-speculator.eagle3", "RedHatAI/Qwen3-8B-speculator.eagle3", None),
+    ],
+)
+def test_what_is_an_id(text: str, repo: str, revision: str | None) -> None:
+    assert parse_hub_id(text) == HubId(repo=repo, revision=revision)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["name", "./org/name", "/org/name", "~/name", "a/b/c", "org/na me", "org/../name", "org/name@"],
+)
+def test_what_is_none(text: str) -> None:
+    assert parse_hub_id(text) is None
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Path]:
+    """Hub's cache in a temporary folder, and a function that puts a drafter into it."""
+    from huggingface_hub import constants
+
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    monkeypatch.chdir(tmp_path)
+
+    def put(*, weights: bool) -> Path:
+        repository = tmp_path / "hub" / "models--org--drafter"
+        (repository / "refs").mkdir(parents=True)
+        (repository / "refs" / "main").write_text(COMMIT)
+        tensors = {"fc.weight": TensorBytes(dtype="U8", shape=(1,), data=b"x")}
+        snapshot = write_checkpoint(repository / "snapshots" / COMMIT, {"hidden_size": 4}, tensors)
+        if not weights:
+            (snapshot / "model.safetensors").unlink()
+        return snapshot
+
+    return put
+
+
+def test_a_cached_drafter_opens_offline(cache: Callable[..., Path]) -> None:
+    snapshot = cache(weights=True)
+
+    for location in ("org/drafter", "hf://org/drafter@main"):
+        checkpoint = open_checkpoint(location)
+        assert checkpoint.location == location
+        assert checkpoint.revision == COMMIT
+        assert checkpoint.directory == snapshot
+        assert checkpoint.read_bytes("fc.weight") == b"x"
+    assert open_target("org/drafter").hidden_size == 4
+
+
+@pytest.mark.parametrize("cached", ["nothing", "config.json"])
+def test_offline_the_missing_file_is_named(cache: Callable[..., Path], cached: str) -> None:
+    if cached == "config.json":
+        cache(weights=False)
+    missing = "config.json" if cached == "nothing" else "model.safetensors"
+
+    with pytest.raises(CheckpointError, match=f"{missing} of the Hub repository org/drafter") as e:
+        open_checkpoint("org/drafter")
+
+    assert "while HF_HUB_OFFLINE is set" in e.value.message
+    assert e.value.hint == "unset HF_HUB_OFFLINE, or run: hf download org/drafter"
+
+
+def test_offline_targets_say_so_too(cache: Callable[..., Path]) -> None:
+    with pytest.raises(TargetError, match=r"config\.json of the Hub repository org/target is not"):
+        open_target("org/target")
+
+
+def test_a_slip_in_a_local_path_is_not_asked_of_the_hub(
+    cache: Callable[..., Path], tmp_path: Path
+) -> None:
+    (tmp_path / "runs").mkdir()
+
+    with pytest.raises(CheckpointError, match="there is no file or directory 'runs/draft'") as e:
+        open_checkpoint("runs/draft")
+
+    assert e.value.hint == "check what is in runs, or write hf://runs/draft for the Hub's"
+
+
+@pytest.mark.parametrize(
+    ("kind", "raised", "message"),
+    [
+        ("RepositoryNotFoundError", CheckpointError, "no Hub repository of that name"),
+        ("RevisionNotFoundError", CheckpointError, "has no revision v9"),
+        ("GatedRepoError", CheckpointError, "is gated"),
+        ("HfHubHTTPError", FetchError, "asking the Hub for org/drafter@v9 failed: it says no"),
+        ("HFValidationError", CheckpointError, "is no Hub id"),
+        ("connection", FetchError, "while the Hub cannot be reached"),
+    ],
+)
+def test_what_the_hub_answers(
+    cache: Callable[..., Path],
+    monkeypatch: pytest.MonkeyPatch,
+    kind: str,
+    raised: type[EyasError],
+    message: str,
+) -> None:
+    from huggingface_hub import HfApi, constants, errors
+
+    def answer(*_: object, **__: object) -> None:
+        if kind == "connection":
+            raise errors.HfHubHTTPError.__bases__[0]("no route")
+        error = getattr(errors, kind)
+        # The library's HTTP errors want a response; only their type and text matter here.
+        made = error.__new__(error, "it says no")
+        made.args = ("it says no",)
+        raise made
+
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
+    monkeypatch.setattr(HfApi, "model_info", answer)
+
+    with pytest.raises(raised, match=message) as caught:
+        open_checkpoint("org/drafter@v9")
+
+    assert caught.value.hint
