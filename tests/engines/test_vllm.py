@@ -188,6 +188,7 @@ def test_what_has_no_contract_is_not_checked() -> None:
     assert isinstance(outcome(speculators_config(transformer_layer_config=layer), {}), NotChecked)
     peagle = speculators_config(speculators_model_type="peagle")
     assert isinstance(outcome(peagle, {}), NotChecked)
+    assert isinstance(outcome(flat_config(architectures=["DFlashDraftModel"]), {}), NotChecked)
     later = outcome(flat_config(), shapes(), engine="vllm@0.34.0")
     assert isinstance(later, NotChecked)
     assert "0.32.0 to 0.33.0" in later.reason

@@ -20,6 +20,8 @@ _FIRST_ID_DECIDES = frozenset(
         "DeepseekV2ForCausalLM",
         "DeepseekV3ForCausalLM",
         "DeepseekV32ForCausalLM",
+        "GlmMoeDsaForCausalLM",
+        "MistralLarge3ForCausalLM",
         "KimiK25ForConditionalGeneration",
         "Glm4MoeLiteForCausalLM",
     }
