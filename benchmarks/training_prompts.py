@@ -29,8 +29,9 @@ databases; the Python language; video games; mobile phones; space travel; the Mo
 volcanoes; earthquakes; hurricanes; glaciers; deserts; rainforests; coral reefs; whales; dolphins;
 bees; ants; wolves; horses; dogs; cats; birds of prey; penguins; dinosaurs; mushrooms; trees;
 gardening; composting; farming; bread; cheese; coffee; tea; chocolate; pasta; rice; soup; salads;
-healthy eating; sleep; stress; meditation; yoga; running; swimming; football; chess; cycling; hiking;
-camping; photography; painting; sculpture; the violin; the piano; jazz; opera; poetry; novels;
+healthy eating; sleep; stress; meditation; yoga; running; swimming; football; chess; cycling;
+hiking; camping; photography; painting; sculpture; the violin; the piano; jazz; opera; poetry;
+novels;
 fairy tales; theatre; film making; journalism; public speaking; job interviews; teamwork;
 leadership; saving money; credit cards; inflation; taxes; insurance; startups; marketing;
 customer service; project management; time management; learning a language; teaching children;
@@ -100,6 +101,7 @@ QUESTIONS = (
 
 
 def main() -> None:
+    """Write the prompts and say how many of each category there are."""
     options = _options()
     chance = random.Random(options.seed)
     topics = [topic.strip() for topic in TOPICS if topic.strip()]

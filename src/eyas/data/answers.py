@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
 LOOP_CHECK_EVERY = 16
+BATCHES_PER_WINDOW = 6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,21 +54,33 @@ def answer_prompts(
     Prompts longer than `max_prompt_tokens` are left out.
     """
     directory.mkdir(parents=True, exist_ok=True)
-    for number, first in enumerate(range(0, len(prompts), settings.batch_size)):
+    for number, rows in enumerate(_batches(tokenizer, prompts, settings)):
         file = directory / f"answers-{number:05d}.jsonl"
         if file.exists():
             continue
-        rows = []
-        for index in range(first, min(first + settings.batch_size, len(prompts))):
-            ids = chat_ids(tokenizer, prompts[index])
-            if len(ids) <= settings.max_prompt_tokens:
-                temperature = settings.temperatures[index % len(settings.temperatures)]
-                rows.append(_Row(prompts[index], ids, temperature, []))
         generator = torch.Generator().manual_seed(settings.seed * 1_000_003 + number)
         _generate(target, rows, settings.max_new_tokens, generator)
         conversations = [c for row in rows if (c := _finished(row)) is not None]
         write_shard(file, conversations)
         progress(file, conversations)
+
+
+def _batches(
+    tokenizer: PreTrainedTokenizerBase, prompts: Sequence[Prompt], settings: AnswerSettings
+) -> Iterator[list[_Row]]:
+    """Batches of rows, alike in prompt length: every row pays for the longest one's padding."""
+    rows = []
+    for index, prompt in enumerate(prompts):
+        ids = chat_ids(tokenizer, prompt)
+        if len(ids) <= settings.max_prompt_tokens:
+            temperature = settings.temperatures[index % len(settings.temperatures)]
+            rows.append(_Row(prompt, ids, temperature, []))
+    window = settings.batch_size * BATCHES_PER_WINDOW
+    for first in range(0, len(rows), window):
+        # sorted within a window alone, so that the first shards are as mixed as the last
+        alike = sorted(rows[first : first + window], key=lambda row: len(row.prompt_ids))
+        for begin in range(0, len(alike), settings.batch_size):
+            yield alike[begin : begin + settings.batch_size]
 
 
 def chat_ids(tokenizer: PreTrainedTokenizerBase, prompt: Prompt) -> list[int]:

@@ -39,7 +39,8 @@ class DraftAttention(nn.Module):
         """Rotated queries [B, heads, T, D] and keys, and values, [B, kv, T, D]."""
 
         def split(projected: Tensor) -> Tensor:
-            return projected.unflatten(-1, (-1, self.shape.head_dim)).transpose(1, 2)
+            batch, new, _ = projected.shape
+            return projected.view(batch, new, -1, self.shape.head_dim).transpose(1, 2)
 
         q, k, v = split(self.q_proj(x)), split(self.k_proj(x)), split(self.v_proj(x))
         cos, sin = cos[:, None].to(q.dtype), sin[:, None].to(q.dtype)
@@ -57,7 +58,8 @@ class GatedMlp(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """[..., H] to [..., H]."""
-        return self.down_proj(F.silu(self.gate_proj(x)) * self.up_proj(x))
+        out: Tensor = self.down_proj(F.silu(self.gate_proj(x)) * self.up_proj(x))
+        return out
 
 
 class DraftLayer(nn.Module):
@@ -84,4 +86,5 @@ class DraftLayer(nn.Module):
     def leave(self, residual_BTH: Tensor, mixed: Tensor) -> Tensor:
         """The layer's output from the residual and the mixed values [B, heads, T, D]."""
         attended = residual_BTH + self.self_attn.o_proj(mixed.transpose(1, 2).flatten(2))
-        return attended + self.mlp(self.post_attention_layernorm(attended))
+        out: Tensor = attended + self.mlp(self.post_attention_layernorm(attended))
+        return out

@@ -83,12 +83,13 @@ class Drafter(nn.Module):
         if not self.shape.captured:
             return captured_BTC
         if self.shape.fc_norm:
-            parts = captured_BTC.split(self.shape.target_hidden, dim=-1)
+            parts = captured_BTC.chunk(self.shape.captured, dim=-1)
             normed = [norm(part) for norm, part in zip(self.fc_norm, parts, strict=True)]
             captured_BTC = torch.cat(normed, dim=-1)
         if self.shape.input_norm:
             captured_BTC = self.input_norm(captured_BTC)
-        return self.fc(captured_BTC)
+        fused: Tensor = self.fc(captured_BTC)
+        return fused
 
     def embed(self, ids_BT: Tensor) -> Tensor:
         """Embeddings of target ids."""

@@ -230,14 +230,14 @@ class LlamaTarget(Target):
         batch, new, _ = x.shape
         qkv = F.linear(self._norm(x, layer.input_norm_H), layer.qkv)
         qkv = qkv.view(batch, new, sizes.heads + 2 * sizes.kv_heads, sizes.head_dim)
-        turned, v = qkv.split([sizes.heads + sizes.kv_heads, sizes.kv_heads], dim=2)
-        turned = rotate(turned, cos[:, :, None], sin[:, :, None])
-        q, k = turned.split([sizes.heads, sizes.kv_heads], dim=2)
+        rotated = sizes.heads + sizes.kv_heads
+        turned = rotate(qkv[:, :, :rotated], cos[:, :, None], sin[:, :, None])
+        q, k, v = turned[:, :, : sizes.heads], turned[:, :, sizes.heads :], qkv[:, :, rotated:]
         keys, values = cache.keys[index], cache.values[index]
         keys[:, :, end - new : end] = k.transpose(1, 2)
         values[:, :, end - new : end] = v.transpose(1, 2)
         group = sizes.heads // sizes.kv_heads
-        q = q.view(batch, new, sizes.kv_heads, group, sizes.head_dim).permute(0, 2, 3, 1, 4)
+        q = q.reshape(batch, new, sizes.kv_heads, group, sizes.head_dim).permute(0, 2, 3, 1, 4)
         q = q.reshape(batch, sizes.kv_heads, group * new, sizes.head_dim)
         mixed = F.scaled_dot_product_attention(
             q, keys[:, :, :end], values[:, :, :end], attn_mask=mask

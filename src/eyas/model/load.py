@@ -48,7 +48,10 @@ def load_target(
         return _load_llama(str(name), directory, config, dtype, torch.device(device))
     from eyas.model.generic import load_generic
 
-    return load_generic(str(name), directory, dtype=dtype, device=torch.device(device))
+    eos_ids = eos_ids_of(directory, config)
+    return load_generic(
+        str(name), directory, eos_ids=eos_ids, dtype=dtype, device=torch.device(device)
+    )
 
 
 def load_tokenizer(name: str | Path) -> PreTrainedTokenizerBase:

@@ -26,7 +26,9 @@ def read_tensor(checkpoint: Checkpoint, name: str) -> Tensor:
     """
     header = checkpoint.tensors[name]
     if header.dtype not in _DTYPES:
-        raise UnsupportedError(f"{checkpoint.place(name)} holds {header.dtype}, which cannot be run")
+        raise UnsupportedError(
+            f"{checkpoint.place(name)} holds {header.dtype}, which cannot be run"
+        )
     # a bytearray, because torch warns about memory that it may not write to
     raw = bytearray(checkpoint.read_bytes(name))
     return torch.frombuffer(raw, dtype=_DTYPES[header.dtype]).reshape(header.shape)

@@ -50,9 +50,17 @@ def batch_plan(
 
 
 def make_batch(
-    store: StateStore, indices: Sequence[int], *, max_length: int, prompt_weight: float
+    store: StateStore,
+    indices: Sequence[int],
+    captured_scale_C: Tensor,
+    *,
+    max_length: int,
+    prompt_weight: float,
 ) -> Batch:
-    """The examples padded on the right; an answer's tokens count 1, a prompt's `prompt_weight`."""
+    """The examples padded on the right; an answer's tokens count 1, a prompt's `prompt_weight`.
+
+    Captured channels are multiplied by `captured_scale_C`.
+    """
     examples = [store[index] for index in indices]
     length = min(max(example.length for example in examples), max_length)
     first = examples[0]
@@ -64,9 +72,23 @@ def make_batch(
     for row, example in enumerate(examples):
         held = min(example.length, length)
         ids[row, :held] = example.ids_T[:held]
-        captured[row, :held] = example.captured_TC[:held]
+        captured[row, :held] = example.captured_TC[:held] * captured_scale_C.to(captured.dtype)
         final[row, :held] = example.final_TH[:held]
         # the last position is left out: after an end-of-text id nothing is drafted
         weight[row, 1 : held - 1] = prompt_weight
         weight[row, max(example.prompt_length - 1, 1) : held - 1] = 1.0
     return Batch(ids_BT=ids, captured_BTC=captured, final_BTH=final, weight_BT=weight)
+
+
+def channel_rms(store: StateStore, indices: Sequence[int]) -> Tensor:
+    """Root mean square of every captured channel, [C].
+
+    First positions are left out: as attention sinks they are hundreds of times larger, and would
+    hide what the channels of all other positions are like.
+    """
+    total, count = torch.zeros(()), 0
+    for index in indices:
+        captured_TC = store[index].captured_TC[1:].float()
+        total = total + captured_TC.square().sum(0)
+        count += len(captured_TC)
+    return (total / max(count, 1)).sqrt().clamp_min(1e-6)

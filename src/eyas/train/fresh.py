@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from eyas.errors import UnsupportedError
 from eyas.model.drafter import Drafter
@@ -23,6 +23,7 @@ from eyas.spec.boundaries import DefaultBoundaries
 from eyas.train.vocabulary import DraftVocabulary
 
 CHOSEN = "chosen at training"
+FIRST_NORM_SHARE = 0.25
 
 
 def fresh_spec(target: Target, vocabulary: DraftVocabulary) -> Eagle3Spec:
@@ -68,13 +69,12 @@ def fresh_spec(target: Target, vocabulary: DraftVocabulary) -> Eagle3Spec:
 
 
 def fresh_drafter(
-    target: Target, vocabulary: DraftVocabulary, *, captured_rms_C: torch.Tensor, seed: int
+    target: Target, vocabulary: DraftVocabulary, *, captured_rms_C: Tensor, seed: int
 ) -> Drafter:
-    """A drafter whose head and final norm start as the target's, and the rest at random.
+    """A float32 drafter whose head starts as the target's rows, and the rest at random.
 
-    fc starts with every captured channel weighted by one over its own root mean square
-    (`captured_rms_C`): a few channels of the residual stream are hundreds of times larger than
-    the rest and would drown it.
+    `captured_rms_C` are the root mean squares of the captured channels: fc starts by dividing
+    each by its own, for a few of them would drown all others.
     """
     spec = fresh_spec(target, vocabulary)
     drafter = Drafter(spec, embedding=target.embedding_VH, head=target.head_VH)
@@ -82,12 +82,11 @@ def fresh_drafter(
     with torch.no_grad():
         for module in drafter.modules():
             if isinstance(module, nn.Linear):
-                width = module.weight.shape[1]
-                module.weight.normal_(0.0, width**-0.5, generator=generator)
-        drafter.layer.self_attn.o_proj.weight.mul_(0.5)
-        drafter.layer.mlp.down_proj.weight.mul_(0.5)
-        drafter.fc.weight.div_(captured_rms_C.clamp_min(1e-3))
+                deviation = module.weight.shape[1] ** -0.5
+                module.weight.normal_(0.0, deviation, generator=generator)
+        drafter.fc.weight.div_(captured_rms_C)
         drafter.lm_head.weight.copy_(target.head_VH[vocabulary.ids_V])
-        drafter.norm.weight.copy_(target.final_norm_H)
+        # small, so that the first logits are near uniform
+        drafter.norm.weight.copy_(target.final_norm_H * FIRST_NORM_SHARE)
         drafter.d2t.copy_(vocabulary.d2t_V)
     return drafter

@@ -43,6 +43,7 @@ def held_out_score(
     target_head_VH: Tensor,
     store: StateStore,
     indices: Sequence[int],
+    captured_scale_C: Tensor,
     settings: TrainSettings,
 ) -> HeldOutScore:
     """Score the examples `indices` of `store`, answers only."""
@@ -54,7 +55,13 @@ def held_out_score(
         store, indices, tokens=settings.batch_tokens, max_length=settings.max_length, seed="held"
     )
     for chosen in plan:
-        batch = make_batch(store, chosen, max_length=settings.max_length, prompt_weight=0.0)
+        batch = make_batch(
+            store,
+            chosen,
+            captured_scale_C,
+            max_length=settings.max_length,
+            prompt_weight=0.0,
+        )
         with torch.autocast("cpu", dtype=torch.bfloat16, enabled=settings.bf16):
             hits_NK = _hits(drafter, target_head_VH, batch, steps)
         right += hits_NK.sum(0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -14,10 +14,12 @@ from torch import Tensor, nn
 from eyas.data.states import StateStore
 from eyas.errors import UsageError
 from eyas.model.drafter import Drafter
-from eyas.train.batches import batch_plan, make_batch, split_held_out
+from eyas.train.batches import batch_plan, channel_rms, make_batch, split_held_out
 from eyas.train.held_out import HeldOutScore, held_out_score
 from eyas.train.loss import StepScores, unrolled_loss
 from eyas.train.settings import TrainSettings
+
+RMS_EXAMPLES = 256
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +44,10 @@ def train(
 ) -> HeldOutScore:
     """Train `drafter` in place on `store`; returns the score on its held-out examples.
 
-    `target_head_VH` is the target's whole head, `kept_ids_V` the draft vocabulary. A run whose
+    `target_head_VH` is the target's whole head, `kept_ids_V` the draft vocabulary. fc is trained
+    on captured channels divided by their root mean squares, since AdamW's steps are alike for all
+    and a few channels are a hundred times larger; fc is scaled to match before and back after
+    (a drafter with norms before fc needs none of it). A run whose
     `checkpoint` exists goes on from it and ends with the same weights as one never stopped.
     Raises UsageError when the checkpoint belongs to other settings.
     """
@@ -66,12 +71,16 @@ def train(
     optimizer = _optimizer(drafter, settings)
     dtype = torch.bfloat16 if settings.bf16 else drafter.norm.weight.dtype
     teacher_head_VH = target_head_VH[kept_ids_V]
+    scale_C = _captured_scale(drafter, store, training[:RMS_EXAMPLES])
+    with torch.no_grad():
+        drafter.fc.weight.div_(scale_C)
     first = _resume(checkpoint, drafter, optimizer, settings, len(plan))
     for update in range(first, len(plan)):
         began = time.perf_counter()
         batch = make_batch(
             store,
             plan[update],
+            scale_C,
             max_length=settings.max_length,
             prompt_weight=settings.prompt_weight,
         )
@@ -87,12 +96,12 @@ def train(
                 dtype=dtype,
             )
         optimizer.zero_grad(set_to_none=True)
-        loss.backward()
+        torch.autograd.backward(loss)
         nn.utils.clip_grad_norm_(drafter.parameters(), settings.gradient_clip)
         optimizer.step()
         held = None
         if (update + 1) % settings.checkpoint_every == 0:
-            held = held_out_score(drafter, target_head_VH, store, held_out, settings)
+            held = held_out_score(drafter, target_head_VH, store, held_out, scale_C, settings)
             _save(checkpoint, drafter, optimizer, settings, update + 1, len(plan))
         seconds = time.perf_counter() - began
         report(
@@ -105,7 +114,16 @@ def train(
             )
         )
     _save(checkpoint, drafter, optimizer, settings, len(plan), len(plan))
-    return held_out_score(drafter, target_head_VH, store, held_out, settings)
+    score = held_out_score(drafter, target_head_VH, store, held_out, scale_C, settings)
+    with torch.no_grad():
+        drafter.fc.weight.mul_(scale_C)
+    return score
+
+
+def _captured_scale(drafter: Drafter, store: StateStore, indices: Sequence[int]) -> Tensor:
+    if drafter.shape.fc_norm or drafter.shape.input_norm:
+        return torch.ones(drafter.shape.captured_width)
+    return 1.0 / channel_rms(store, indices)
 
 
 def _optimizer(drafter: Drafter, settings: TrainSettings) -> torch.optim.AdamW:

@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from eyas.model.drafter import Drafter
 from eyas.train.batches import Batch
-from eyas.train.soft_loss import soft_cross_entropy
+from eyas.train.soft_loss import Teacher, soft_cross_entropy
 from eyas.train.unroll import unroll
 
 
@@ -21,12 +20,6 @@ class StepScores:
     loss: float
     accuracy: float
     positions: int
-
-
-def teacher_probabilities(final_NH: Tensor, head_VH: Tensor, dtype: torch.dtype) -> Tensor:
-    """softmax over the draft vocabulary of the target's logits, [N, V] in `dtype`."""
-    wide = torch.float64 if final_NH.dtype == torch.float64 else torch.float32
-    return F.linear(final_NH, head_VH.to(final_NH.dtype)).to(wide).softmax(-1).to(dtype)
 
 
 def unrolled_loss(
@@ -45,8 +38,8 @@ def unrolled_loss(
     """
     rows, positions = batch.weight_BT.nonzero(as_tuple=True)
     weights_N = batch.weight_BT[rows, positions]
-    p_NV = teacher_probabilities(batch.final_BTH[rows, positions].to(dtype), teacher_head_VH, dtype)
-    total = torch.zeros((), device=p_NV.device)
+    teacher = Teacher.of(batch.final_BTH[rows, positions].to(dtype), teacher_head_VH)
+    total = torch.zeros((), dtype=torch.promote_types(dtype, torch.float32))
     scores = []
     outputs = unroll(drafter, batch.ids_BT, batch.captured_BTC, steps)
     for step, output_BTH in enumerate(outputs):
@@ -54,7 +47,7 @@ def unrolled_loss(
         real = slots >= 0
         chosen_NH = drafter.norm(output_BTH[rows[real], slots[real]])
         summed, matches = soft_cross_entropy(
-            chosen_NH, drafter.head_VH, p_NV[real], weights_N[real], dtype=dtype
+            chosen_NH, drafter.head_VH, teacher.rows(real), weights_N[real]
         )
         mean = summed / weights_N[real].sum().clamp_min(1e-6)
         total = total + mean * step_decay**step

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import torch
@@ -39,18 +39,19 @@ class DraftVocabulary:
         return kept
 
 
-def count_tokens(conversations: Iterable[Conversation], prompt_share: float) -> Counter[int]:
+def count_tokens(conversations: Iterable[Conversation], prompt_share: float) -> dict[int, float]:
     """How often each id occurs in answers, plus `prompt_share` of its count in prompts."""
-    counts: Counter[float] = Counter()
+    answers: Counter[int] = Counter()
+    prompts: Counter[int] = Counter()
     for conversation in conversations:
-        counts.update(conversation.answer_ids)
-        for token in conversation.ids[: conversation.prompt_length]:
-            counts[token] += prompt_share
-    return counts
+        answers.update(conversation.answer_ids)
+        prompts.update(conversation.ids[: conversation.prompt_length])
+    ids = answers.keys() | prompts.keys()
+    return {token: answers[token] + prompt_share * prompts[token] for token in ids}
 
 
 def draft_vocabulary(
-    counts: Counter[int], *, size: int, vocab_size: int, always: Iterable[int]
+    counts: Mapping[int, float], *, size: int, vocab_size: int, always: Iterable[int]
 ) -> DraftVocabulary:
     """The `size` most counted ids, `always` among them; ids never seen fill up from the lowest.
 
@@ -58,12 +59,12 @@ def draft_vocabulary(
     """
     if not 0 < size <= vocab_size:
         raise UsageError(f"a draft vocabulary of {size} does not fit the target's {vocab_size}")
-    by_count = sorted(range(vocab_size), key=lambda token: (-counts[token], token))
+    by_count = sorted(range(vocab_size), key=lambda token: (-counts.get(token, 0.0), token))
     forced = sorted(set(always))
     kept = forced + [token for token in by_count if token not in set(forced)]
     ids = tuple(sorted(kept[:size]))
     total = sum(counts.values())
-    covered = sum(counts[token] for token in ids)
+    covered = sum(counts.get(token, 0.0) for token in ids)
     return DraftVocabulary(
         ids=ids, vocab_size=vocab_size, coverage=covered / total if total else 0.0
     )

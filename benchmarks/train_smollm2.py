@@ -1,0 +1,177 @@
+"""Train the SmolLM2 drafter of assets/, one stage at a time; every stage resumes what it finds.
+
+    python benchmarks/train_smollm2.py answers PROMPTS.jsonl ANSWERS_DIR
+    python benchmarks/train_smollm2.py states ANSWERS_DIR STATES_DIR
+    python benchmarks/train_smollm2.py vocabulary VOCABULARY.json ANSWERS_DIR…
+    python benchmarks/train_smollm2.py train VOCABULARY.json CHECKPOINT.pt OUT_DIR STATES_DIR…
+
+PROMPTS.jsonl is written by benchmarks/training_prompts.py.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import torch
+
+from eyas.checkpoint import open_checkpoint
+from eyas.data.answers import AnswerSettings, answer_prompts
+from eyas.data.conversation import Conversation, read_conversations
+from eyas.data.prompts import read_prompts
+from eyas.data.states import StateStore, capture_directory
+from eyas.model.llama import LlamaTarget
+from eyas.model.load import load_target, load_tokenizer
+from eyas.model.target import Target
+from eyas.model.trained import trained_drafter
+from eyas.spec import DefaultBoundaries, boundaries_of
+from eyas.train.batches import channel_rms
+from eyas.train.export import export_drafter
+from eyas.train.fresh import fresh_drafter
+from eyas.train.loop import Progress, train
+from eyas.train.settings import TrainSettings
+from eyas.train.vocabulary import DraftVocabulary, count_tokens, draft_vocabulary
+
+DRAFT_VOCABULARY = 8192
+# A prompt's token counts for this share of an answer's, in the vocabulary and in the loss.
+PROMPT_SHARE = 0.2
+
+
+def main() -> None:
+    """Run one stage."""
+    options = _options()
+    torch.set_num_threads(options.threads)
+    target = load_target(options.target, dtype=torch.bfloat16)
+    began = time.time()
+    globals()[f"_{options.stage}"](options, target)
+    print(f"{options.stage} took {time.time() - began:.0f} s")
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--target", default="smollm2")
+    parser.add_argument("--threads", type=int, default=2)
+    stages = parser.add_subparsers(dest="stage", required=True)
+    answers = stages.add_parser("answers")
+    answers.add_argument("prompts", type=Path)
+    answers.add_argument("answers", type=Path)
+    answers.add_argument("--seed", type=int, default=1)
+    states = stages.add_parser("states")
+    states.add_argument("answers", type=Path)
+    states.add_argument("states", type=Path)
+    vocabulary = stages.add_parser("vocabulary")
+    vocabulary.add_argument("vocabulary", type=Path)
+    vocabulary.add_argument("answers", type=Path, nargs="+")
+    training = stages.add_parser("train")
+    training.add_argument("vocabulary", type=Path)
+    training.add_argument("checkpoint", type=Path)
+    training.add_argument("out", type=Path)
+    training.add_argument("states", type=Path, nargs="+")
+    training.add_argument("--passes", type=int, default=4)
+    training.add_argument("--learning-rate", type=float, default=1e-3)
+    training.add_argument("--batch-tokens", type=int, default=2048)
+    training.add_argument("--start-from", type=Path, help="a drafter that eyas exported")
+    training.add_argument("--card", type=Path, help="becomes README.md")
+    return parser.parse_args()
+
+
+def _answers(options: argparse.Namespace, target: Target) -> None:
+    settings = AnswerSettings(
+        batch_size=128,
+        max_prompt_tokens=300,
+        max_new_tokens=224,
+        temperatures=(0.0, 0.7, 1.0),
+        seed=options.seed,
+    )
+
+    def progress(file: Path, answered: Sequence[Conversation]) -> None:
+        print(file.name, sum(len(c.answer_ids) for c in answered), "tokens", flush=True)
+
+    if not isinstance(target, LlamaTarget):
+        raise SystemExit("answers are generated in batches for Llama-family targets alone")
+    tokenizer = load_tokenizer(options.target)
+    prompts = read_prompts(options.prompts)
+    answer_prompts(target, tokenizer, prompts, options.answers, settings, progress)
+
+
+def _states(options: argparse.Namespace, target: Target) -> None:
+    boundaries = boundaries_of(DefaultBoundaries(), target.facts.num_layers)
+
+    def progress(file: Path, tokens: int) -> None:
+        print(file.name, tokens, "tokens", flush=True)
+
+    capture_directory(target, boundaries, options.answers, options.states, progress)
+
+
+def _vocabulary(options: argparse.Namespace, target: Target) -> None:
+    conversations = [c for directory in options.answers for c in read_conversations(directory)]
+    seen, unseen = conversations[::2], conversations[1::2]
+    sizes = (4096, DRAFT_VOCABULARY, 16384)
+    counts = count_tokens(seen, PROMPT_SHARE)
+    for size in sizes:
+        kept = set(_kept(counts, size, target).ids)
+        written = [token for c in unseen for token in c.answer_ids]
+        covered = sum(token in kept for token in written) / len(written)
+        print(f"{size}: {covered:.2%} of the other half's answers")
+    vocabulary = _kept(count_tokens(conversations, PROMPT_SHARE), DRAFT_VOCABULARY, target)
+    options.vocabulary.write_text(json.dumps(vocabulary.ids))
+
+
+def _kept(counts: dict, size: int, target: Target) -> DraftVocabulary:
+    return draft_vocabulary(
+        counts, size=size, vocab_size=target.facts.vocab_size, always=target.facts.eos_ids
+    )
+
+
+def _train(options: argparse.Namespace, target: Target) -> None:
+    kept = tuple(json.loads(options.vocabulary.read_text()))
+    vocabulary = DraftVocabulary(ids=kept, vocab_size=target.facts.vocab_size, coverage=1.0)
+    store = StateStore(options.states)
+    if options.start_from is None:
+        rms_C = channel_rms(store, range(min(256, len(store))))
+        drafter = fresh_drafter(target, vocabulary, captured_rms_C=rms_C, seed=0)
+    else:
+        drafter = trained_drafter(open_checkpoint(options.start_from), target).float().train()
+    settings = TrainSettings(
+        passes=options.passes,
+        batch_tokens=options.batch_tokens,
+        max_length=512,
+        unroll_steps=3,
+        step_decay=0.9,
+        learning_rate=options.learning_rate,
+        warmup_steps=40,
+        weight_decay=0.01,
+        gradient_clip=1.0,
+        prompt_weight=PROMPT_SHARE,
+        seed=0,
+        bf16=True,
+        held_out_every=40,
+        checkpoint_every=100,
+    )
+
+    def report(progress: Progress) -> None:
+        if progress.held_out is not None:
+            print(progress.held_out, f"expected tau {progress.held_out.expected_tau:.3f}")
+        if progress.update % 10 == 0:
+            steps = "  ".join(f"{s.loss:.2f} {s.accuracy:.3f}" for s in progress.steps)
+            speed = f"{progress.tokens_per_second:.0f} tokens/s"
+            print(f"{progress.update}/{progress.updates}  {steps}  {speed}", flush=True)
+
+    head, kept_ids = target.head_VH, vocabulary.ids_V
+    score = train(drafter, head, kept_ids, store, settings, options.checkpoint, report)
+    print(score, f"expected tau {score.expected_tau:.3f}")
+    export_drafter(
+        drafter,
+        vocabulary,
+        options.out,
+        target_architecture=target.facts.architecture,
+        speculative_tokens=settings.unroll_steps,
+        extra_files={"README.md": options.card.read_text()} if options.card else {},
+    )
+
+
+if __name__ == "__main__":
+    main()
