@@ -53,7 +53,7 @@ def test_the_target_is_on_the_fast_path(target: Target) -> None:
 def test_greedy_output_is_the_targets_own_on_20_prompts_of_128_tokens(
     target: Target, drafter: Drafter, prompts: list[TokenisedPrompt]
 ) -> None:
-    endless = [p for p in prompts][:20]
+    endless = prompts[:20]
     plain = answer_all(target, endless, max_new=128, stop_at_eos=False)
     drafted = answer_all(
         target, endless, max_new=128, drafter=drafter, steps=STEPS, stop_at_eos=False

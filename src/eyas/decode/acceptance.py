@@ -55,6 +55,7 @@ class Acceptance:
         return tuple(n / c if c else None for n, c in zip(self.accepted_at, came, strict=False))
 
     def __add__(self, other: Acceptance) -> Acceptance:
+        """All rounds of both; UsageError when their chains differ in length."""
         if self.steps != other.steps:
             raise UsageError(
                 f"rounds of {self.steps} and of {other.steps} draft tokens cannot be added"

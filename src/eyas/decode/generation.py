@@ -40,7 +40,7 @@ class Divergence:
 
 
 def divergence(plain: Generation, drafted: Generation) -> Divergence | None:
-    """Where `drafted` first departs from `plain`, which must have recorded its gaps; None if never."""
+    """Where `drafted` first departs from `plain`, whose gaps must be recorded; None if never."""
     if plain.gaps is None:
         raise ValueError("the plain generation was made without gaps")
     for position, gap in enumerate(plain.gaps):

@@ -101,7 +101,7 @@ def generate(
     steps: int = 0,
     stop_at_eos: bool = True,
 ) -> Generation:
-    """Answer `prompt` greedily with at most `max_new` tokens, ending at one of the target's EOS ids.
+    """Answer `prompt` greedily with at most `max_new` tokens, ending at an EOS id of the target.
 
     Without `stop_at_eos` an answer has `max_new` tokens, whatever is among them.
     Raises UsageError for an empty prompt, a limit below one token, or a drafter without steps.

@@ -143,7 +143,8 @@ def flattened(scene: Scene, directory: Path) -> Act:
         number=3,
         title="Flattened to LlamaForCausalLMEagle3, its layer still named layers.0.*",
         passed=lost == [LAYER_TENSORS, 0, 0] and high < sound_tau(scene, prompts),
-        verdict=f"SGLang 0.5.10.post1 loses {lost[0]} tensors in silence: tau {low:.2f} to {high:.2f}",
+        verdict=f"SGLang 0.5.10.post1 loses {lost[0]} tensors in silence: "
+        f"tau {low:.2f} to {high:.2f}",
         details=(
             *(f"{label(view)}: {verdict_of(view)}" for view in views),
             "run as 0.5.10.post1 has it, its lost matrices filled with "

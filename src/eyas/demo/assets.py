@@ -10,7 +10,7 @@ PROMPTS = Path(__file__).with_name("prompts.jsonl")
 
 
 def trained_here() -> Path:
-    """The directory of the drafter for SmolLM2-135M-Instruct; CheckpointError when it is missing."""
+    """The drafter for SmolLM2-135M-Instruct; CheckpointError when its directory is missing."""
     package = Path(__file__).resolve().parents[1]
     clone = package.parents[1]
     for assets in (package / "assets", clone / "assets"):

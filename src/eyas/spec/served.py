@@ -21,6 +21,7 @@ class Claim:
 
     @property
     def citation(self) -> str:
+        """Project, version, file and lines in one string."""
         return f"{self.project} {self.version}, {self.file}:{self.lines}"
 
 
