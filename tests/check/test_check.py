@@ -143,6 +143,12 @@ def test_absolute_ids_are_not_read_as_offsets_in_silence(make_drafter: Make) -> 
     assert codes(found) == ["V402"]
 
 
+def test_a_mask_that_disagrees_with_the_map_is_a_warning(make_drafter: Make) -> None:
+    moved = TensorBytes(dtype="BOOL", shape=(32,), data=b"\x00\x01" + b"\x01\x00" * 15)
+    found = report(make_drafter(tensors={"t2d": moved}), NEW)
+    assert (codes(found), codes(found, Severity.WARNING)) == ([], ["V406"])
+
+
 def test_shifted_boundaries_need_the_runner_that_reads_them(make_drafter: Make) -> None:
     nested = {"eagle_config": {"eagle_aux_hidden_state_layer_ids": [2, 4, 7]}}
     found = report(make_drafter(**nested), NEW, f"{VLLM}:v1")

@@ -10,6 +10,8 @@ from eyas.check.rules.rule import ViewRule
 from eyas.check.view import View
 from eyas.spec import DefaultBoundaries, Eagle3Spec, Fact, Origin, Ownership, Rope, VocabMap
 
+LAUNCH = "launch :: "  # the key of a fact that the engine's command line decides
+
 
 class FactRule(ViewRule):
     """The facts at `facts` are the same as trained and as served.
@@ -85,9 +87,9 @@ def spoken(value: object) -> str:
     if isinstance(value, VocabMap):
         return {
             VocabMap.IDENTITY: "the identity",
-            VocabMap.OFFSETS: "the d2t offsets",
+            VocabMap.OFFSETS: "d2t offsets",
             VocabMap.ABSOLUTE: "absolute d2t ids",
-            VocabMap.PREFIX: "no map (draft id i is taken for target id i)",
+            VocabMap.PREFIX: "no map of draft ids (id i is taken for target id i)",
         }[value]
     if isinstance(value, Rope):
         numbers = "".join(f", {name} {number}" for name, number in value.scaling.items())
@@ -97,7 +99,7 @@ def spoken(value: object) -> str:
 
 def with_source(fact: Fact[Any]) -> str:
     """A fact's value with where it came from."""
-    if fact.origin is Origin.ASSUMED:
+    if fact.origin is Origin.ASSUMED and not fact.key.startswith(LAUNCH):
         return f"{spoken(fact.value)} ({fact.key} is absent: default of {fact.whose})"
     if fact.origin is Origin.ABSENT:
         return f"{spoken(fact.value)} ({fact.key} is absent)"
@@ -106,8 +108,10 @@ def with_source(fact: Fact[Any]) -> str:
 
 def remedy(view: View, served: Fact[Any], *, written: bool = True) -> str:
     """What to type about a fact that is served otherwise than trained."""
-    if served.key.startswith("launch"):
-        return f"change {served.key.partition('::')[2].strip() or 'the launch'}, and check again"
+    if served.key.startswith(LAUNCH):
+        option = served.key.removeprefix(LAUNCH)
+        default = f"eyas check {view.draft} --engine {view.reference}"
+        return f"launch with {option} for EAGLE-3, which is assumed by: {default}"
     return view.conversion if written else view.elsewhere
 
 

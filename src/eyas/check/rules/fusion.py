@@ -188,9 +188,7 @@ class LastStateDiffers(FactRule):
     written = False
     facts = ("conditioning.after_final_norm",)
     words = ("last state",)
-    saying = (
-        "{engine} takes the state with after_final_norm = {served}; trained with {trained}"
-    )
+    saying = "{engine} takes the state with after_final_norm = {served}; trained with {trained}"
     effect = "the drafter sees a state of another scale"
 
 

@@ -58,7 +58,7 @@ class MapLost(FactRule):
     name = "map-lost"
     facts = ("vocab_map",)
     words = ("d2t",)
-    saying = "{engine} reads draft ids by {served}; the drafter was trained with {trained}"
+    saying = "{engine} has {served}; the drafter was trained with {trained}"
     effect = "draft ids name other tokens (1.12 instead of 2.99 seen)"
 
 
@@ -144,6 +144,54 @@ class MapBroken(TrainedRule):
             )
 
 
+class MaskDisagrees(TrainedRule):
+    """A training mask that names other tokens than the map.
+
+    What it checks
+        Whether the tokens that t2d marks are those that d2t maps to.
+
+    Why it matters
+        No engine reads t2d, so nothing is served wrongly; but a trainer that resumes from the
+        checkpoint would label its targets by it.
+
+    How to fix it
+        Write t2d anew from d2t: true at each i + d2t[i].
+
+    Example
+        A vocabulary that was rebuilt in one of the two tensors alone.
+    """
+
+    code = "V406"
+    name = "mask-disagrees"
+    severity = Severity.WARNING
+    effect = "none when served; training that resumes would be mislabelled"
+
+    def _look(self, trained: Trained) -> Iterator[Finding | Skip]:
+        names = {role: name for name, role in trained.roles.items()}
+        spec = trained.spec
+        if not isinstance(spec, Eagle3Spec) or spec.vocab_map.value is not VocabMap.OFFSETS:
+            return
+        if "d2t" not in names or "t2d" not in names:
+            return
+        try:
+            offsets = trained.checkpoint.read_integers(names["d2t"])
+            mask = trained.checkpoint.read_integers(names["t2d"])
+        except CheckpointError as error:
+            yield self.skip(error.message)
+            return
+        marked = {i for i, flag in enumerate(mask) if flag}
+        mapped = {i + offset for i, offset in enumerate(offsets)}
+        if marked != mapped:
+            yield self.finding(
+                place=trained.checkpoint.place(names["t2d"]),
+                message=f"t2d marks {len(marked - mapped)} tokens that d2t does not map to,"
+                f" and leaves out {len(mapped - marked)} that it does",
+                expected=f"the {len(mapped)} tokens of d2t",
+                found=f"{len(marked & mapped)} of them among {len(marked)}",
+                advice="write t2d anew from d2t, or drop it: no engine reads it",
+            )
+
+
 class EmbeddingReplaced(FactRule):
     """Another embedding than the drafter's own.
 
@@ -173,4 +221,4 @@ class EmbeddingReplaced(FactRule):
         return Severity.INFO if copied else Severity.ERROR
 
 
-RULES = (HeadReplaced(), MapLost(), MapMissing(), MapBroken(), EmbeddingReplaced())
+RULES = (HeadReplaced(), MapLost(), MapMissing(), MapBroken(), EmbeddingReplaced(), MaskDisagrees())
