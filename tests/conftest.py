@@ -32,7 +32,7 @@ def trained_here() -> Path:
 
 @pytest.fixture(scope="session")
 def shared() -> Path:
-    """The folder of recorded cases, beside the clone or in EYAS_SHARED; without it, an open skip."""
+    """The folder of recorded cases: beside the clone, or EYAS_SHARED; else the skip says so."""
     folder = Path(os.environ.get("EYAS_SHARED", ROOT.parent / "shared"))
     if not folder.is_dir():
         pytest.skip(f"no recorded cases at {folder}; set EYAS_SHARED to score against them")

@@ -25,6 +25,7 @@ class EyasError(Exception):
         self.hint = hint
 
     def __str__(self) -> str:
+        """Message and hint in one line."""
         return self.message if self.hint is None else f"{self.message}; {self.hint}"
 
 

@@ -30,9 +30,9 @@ def demo(
 ) -> None:
     """Watch a drafter draft, lose its layer, and get it back.
 
-    SmolLM2-135M-Instruct and a drafter that was trained for it by eyas answer 24 prompts, in
-    float32 on the CPU. Every number is measured while you wait; every verdict comes from the
-    files. Exit code 1 if a step does not go as it should.
+    SmolLM2-135M-Instruct and a drafter that eyas trained for it answer 24
+    prompts on the CPU. Every number is measured while you wait; every verdict
+    comes from the files. Exit code 1 if a step does not go as it should.
 
     eyas demo
 
@@ -67,6 +67,7 @@ def _play(folder: Path, max_new: int, quiet: bool, style: Style) -> int:
         directory = ensure_smollm2(say)
         say("loading SmolLM2-135M-Instruct")
         target = load_target(directory, dtype=torch.float32)
+        fast_target = load_target(directory, dtype=torch.bfloat16)
         tokenizer = load_tokenizer(directory)
     prompts = [
         TokenisedPrompt(category=prompt.category, ids=tuple(chat_ids(tokenizer, prompt)))
@@ -76,6 +77,7 @@ def _play(folder: Path, max_new: int, quiet: bool, style: Style) -> int:
     with counted(quiet=quiet) as watch:
         scene = Scene(
             target=target,
+            fast_target=fast_target,
             target_facts=open_target(directory),
             checkpoint=open_checkpoint(trained_here()),
             prompts=prompts,

@@ -53,7 +53,8 @@ class Scene:
     each of them.
     """
 
-    target: Target
+    target: Target  # float32, in which greedy output can be compared token for token
+    fast_target: Target  # the same in bfloat16, for speed
     target_facts: TargetFacts
     checkpoint: Checkpoint
     prompts: Sequence[TokenisedPrompt]
@@ -63,11 +64,15 @@ class Scene:
     sound: Answers | None = field(default=None)
 
     def answers(
-        self, what: str, prompts: Sequence[TokenisedPrompt], drafter: Drafter | None
+        self,
+        what: str,
+        prompts: Sequence[TokenisedPrompt],
+        drafter: Drafter | None,
+        target: Target | None = None,
     ) -> Answers:
         """Answers to `prompts`, with or without a drafter, under a progress bar."""
         return answer_all(
-            self.target,
+            target or self.target,
             prompts,
             max_new=self.max_new,
             drafter=drafter,
@@ -94,20 +99,34 @@ def alone_and_drafted(scene: Scene) -> Act:
     drafted = scene.answers("with the drafter", scene.prompts, drafter)
     scene.sound = drafted
     equal = drafted.equal_to(plain)
-    ratio = drafted.tokens_per_second / plain.tokens_per_second
+    few = one_of_each(scene.prompts)
+    fast_plain = scene.answers("SmolLM2 alone, bf16", few, None, scene.fast_target)
+    fast_drafter = trained_drafter(scene.checkpoint, scene.fast_target)
+    fast_drafted = scene.answers("with the drafter, bf16", few, fast_drafter, scene.fast_target)
     return Act(
         number=1,
         title="SmolLM2 alone, then with the drafter that was trained here",
         passed=equal == len(scene.prompts) and drafted.tau >= 1.35,
         verdict=f"tau {drafted.tau:.2f}; {equal} of {len(scene.prompts)} answers equal",
         details=(
-            f"alone {plain.tokens_per_second:.1f} tokens/s, "
-            f"with the drafter {drafted.tokens_per_second:.1f} ({ratio:.2f}x, greedy, K = {STEPS})",
+            f"float32, {len(scene.prompts)} prompts: {speeds(plain, drafted)}",
+            f"bfloat16, {len(few)} prompts: {speeds(fast_plain, fast_drafted)}",
             "tau by category: "
             + ", ".join(f"{name} {tau:.2f}" for name, tau in drafted.tau_by_category.items()),
             "accepted at draft position 1, 2, 3: "
             + ", ".join(f"{share:.0%}" for share in drafted.acceptance.cumulative),
         ),
+    )
+
+
+def speeds(plain: Answers, drafted: Answers) -> str:
+    """Both rates and their ratio, which is tau over R up to the ends of the answers."""
+    ratio = drafted.tokens_per_second / plain.tokens_per_second
+    cost = drafted.seconds_per_forward / plain.seconds_per_forward
+    return (
+        f"alone {plain.tokens_per_second:.1f} tokens/s, "
+        f"drafted {drafted.tokens_per_second:.1f} ({ratio:.2f}x; "
+        f"tau {drafted.acceptance.tau:.2f}, a round costs R = {cost:.2f} steps)"
     )
 
 

@@ -35,6 +35,15 @@ class Answers:
         return tokens / sum(g.seconds for g in self.generations)
 
     @property
+    def seconds_per_forward(self) -> float:
+        """Seconds between two forwards of the target: of a plain step, or of a whole round."""
+        forwards = sum(
+            len(g.tokens) - 1 if g.acceptance is None else g.acceptance.rounds
+            for g in self.generations
+        )
+        return sum(g.seconds for g in self.generations) / forwards
+
+    @property
     def acceptance(self) -> Acceptance:
         """All rounds together."""
         records = [g.acceptance for g in self.generations if g.acceptance is not None]
