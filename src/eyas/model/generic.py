@@ -173,7 +173,7 @@ def load_generic(
         model = AutoModelForCausalLM.from_pretrained(directory, dtype=dtype, local_files_only=True)
     except (OSError, ValueError) as error:
         raise TargetError(f"`{directory}` cannot be loaded as a model: {error}") from error
-    model = model.to(device).eval()
+    model = model.to(device).eval().requires_grad_(False)
     decoder = model.get_decoder()
     if not isinstance(getattr(decoder, "layers", None), nn.ModuleList) or not hasattr(
         decoder, "norm"

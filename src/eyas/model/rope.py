@@ -7,15 +7,20 @@ from torch import Tensor
 
 
 class RopeTable:
-    """Cosines and sines of plain rotary positions (RoFormer, arXiv 2104.09864), in float32."""
+    """Cosines and sines of plain rotary positions (RoFormer, arXiv 2104.09864).
+
+    Angles are made in float32, as transformers and the engines do, unless float64 is asked for.
+    """
 
     def __init__(self, *, theta: float, head_dim: int, device: torch.device) -> None:
-        powers = torch.arange(0, head_dim, 2, device=device, dtype=torch.float32) / head_dim
-        self._frequencies = 1.0 / (theta**powers)
+        self._theta = theta
+        self._powers = torch.arange(0, head_dim, 2, device=device, dtype=torch.float64) / head_dim
 
     def at(self, positions: Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
         """(cos, sin) of integer `positions` [...], each [..., head_dim]."""
-        angles = positions[..., None].to(torch.float32) * self._frequencies.to(positions.device)
+        wide = torch.float64 if dtype == torch.float64 else torch.float32
+        frequencies = 1.0 / (self._theta ** self._powers.to(positions.device, wide))
+        angles = positions[..., None].to(wide) * frequencies
         both = torch.cat([angles, angles], dim=-1)
         return both.cos().to(dtype), both.sin().to(dtype)
 

@@ -1,0 +1,170 @@
+"""Both targets against transformers, and against themselves in pieces."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from eyas.errors import TargetError, UnsupportedError
+from eyas.model.generic import load_generic
+from eyas.model.llama import LlamaTarget
+from eyas.model.load import load_target, read_weights
+from eyas.model.target import Target
+
+LAYERS = 8
+BOUNDARIES = (0, 2, 5, LAYERS)
+
+
+def generic(directory: Path) -> Target:
+    return load_generic(
+        "tiny", directory, eos_ids=(1,), dtype=torch.float32, device=torch.device("cpu")
+    )
+
+
+@pytest.fixture(params=[load_target, generic], ids=["compact", "generic"])
+def target(request: pytest.FixtureRequest, tiny_llama: Path) -> Target:
+    loaded: Target = request.param(tiny_llama)
+    return loaded
+
+
+def reference(directory: Path, ids_BT: Tensor) -> tuple[Tensor, Tensor]:
+    """transformers' logits and the states at BOUNDARIES, the last one from a hook."""
+    from transformers import AutoModelForCausalLM
+
+    model = AutoModelForCausalLM.from_pretrained(directory, dtype=torch.float32).eval()
+    last: list[Any] = []
+    model.model.layers[-1].register_forward_hook(lambda _, __, out: last.append(out))
+    with torch.no_grad():
+        out = model(ids_BT, output_hidden_states=True)
+    before_norm = last[0][0] if isinstance(last[0], tuple) else last[0]
+    states = [out.hidden_states[k] for k in BOUNDARIES[:-1]] + [before_norm]
+    return out.logits, torch.cat(states, dim=-1)
+
+
+def test_logits_and_captured_states_are_transformers_own(
+    target: Target, tiny_llama: Path, ids_BT: Tensor
+) -> None:
+    logits, states = reference(tiny_llama, ids_BT)
+    reading = target.forward(ids_BT, target.new_cache(2, 16), BOUNDARIES)
+    assert reading.captured_BTC is not None
+    torch.testing.assert_close(target.logits(reading.final_BTH), logits, atol=2e-5, rtol=1e-4)
+    torch.testing.assert_close(reading.captured_BTC, states, atol=2e-5, rtol=1e-4)
+
+
+def test_a_sequence_in_pieces_is_the_sequence(target: Target, ids_BT: Tensor) -> None:
+    whole = target.forward(ids_BT, target.new_cache(2, 16), BOUNDARIES)
+    cache = target.new_cache(2, 16)
+    pieces = [
+        target.forward(piece, cache, BOUNDARIES) for piece in ids_BT.split([4, 1, 3, 3], dim=1)
+    ]
+    assert cache.length == ids_BT.shape[1]
+    joined = torch.cat([piece.final_BTH for piece in pieces], dim=1)
+    torch.testing.assert_close(joined, whole.final_BTH, atol=2e-5, rtol=1e-4)
+    assert pieces[1].captured_BTC is not None
+    assert whole.captured_BTC is not None
+    torch.testing.assert_close(
+        pieces[1].captured_BTC, whole.captured_BTC[:, 4:5], atol=2e-5, rtol=1e-4
+    )
+
+
+def test_rolling_back_leaves_no_trace(target: Target, ids_BT: Tensor) -> None:
+    cache = target.new_cache(2, 24)
+    target.forward(ids_BT[:, :6], cache)
+    target.forward((ids_BT[:, 6:] + 5) % 97, cache)
+    cache.rollback(6)
+    again = target.forward(ids_BT[:, 6:], cache)
+    fresh = target.new_cache(2, 24)
+    target.forward(ids_BT[:, :6], fresh)
+    torch.testing.assert_close(
+        again.final_BTH, target.forward(ids_BT[:, 6:], fresh).final_BTH, atol=0, rtol=0
+    )
+    with pytest.raises(TargetError, match="cannot roll"):
+        cache.rollback(99)
+
+
+def test_a_boundary_beyond_the_last_layer_is_refused(target: Target, ids_BT: Tensor) -> None:
+    with pytest.raises(TargetError, match="boundaries 0 to 8, not 9"):
+        target.forward(ids_BT, target.new_cache(2, 16), (2, 9))
+
+
+def test_facts(target: Target) -> None:
+    facts = target.facts
+    assert (facts.hidden_size, facts.num_layers, facts.vocab_size) == (32, 8, 97)
+    assert facts.eos_ids == (1,)
+    assert target.embedding_VH.shape == target.head_VH.shape == (97, 32)
+
+
+def test_rows_padded_on_the_left_are_the_rows_alone(tiny_llama: Path, ids_BT: Tensor) -> None:
+    target = load_target(tiny_llama)
+    assert isinstance(target, LlamaTarget)
+    padded = ids_BT.clone()
+    padded[0, :4] = 0
+    cache = target.new_cache(2, 16, torch.tensor([4, 0]))
+    together = target.forward(padded, cache).final_BTH
+    alone = target.forward(ids_BT[:1, 4:], target.new_cache(1, 16)).final_BTH
+    torch.testing.assert_close(together[:1, 4:], alone, atol=2e-5, rtol=1e-4)
+    cache.keep_rows(torch.tensor([0]))
+    next_id = torch.tensor([[7]])
+    kept = target.forward(next_id, cache).final_BTH
+    single = target.new_cache(1, 16)
+    target.forward(ids_BT[:1, 4:], single)
+    torch.testing.assert_close(
+        kept, target.forward(next_id, single).final_BTH, atol=2e-5, rtol=1e-4
+    )
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [("missing", "has no tensor `model.norm.weight`"), ("surplus", "does not explain: `extra`")],
+)
+def test_weights_are_read_strictly(tiny_llama: Path, change: str, said: str) -> None:
+    target = load_target(tiny_llama)
+    assert isinstance(target, LlamaTarget)
+    weights = read_weights(tiny_llama)
+    if change == "missing":
+        del weights["model.norm.weight"]
+    else:
+        weights["extra"] = torch.zeros(1)
+    tied = "lm_head.weight" not in weights
+    with pytest.raises(TargetError, match=said):
+        LlamaTarget(target.facts, target.sizes, weights, torch.device("cpu"), tied=tied)
+
+
+def test_a_full_cache_is_refused(tiny_llama: Path, ids_BT: Tensor) -> None:
+    target = load_target(tiny_llama)
+    with pytest.raises(TargetError, match="holds 10 tokens; 11 were asked for"):
+        target.forward(ids_BT, target.new_cache(2, 10))
+
+
+@pytest.mark.parametrize("name", ["no-such-directory", "a/b/c", "./missing"])
+def test_a_name_that_is_no_target(name: str) -> None:
+    with pytest.raises(TargetError, match=r"give a local directory, `smollm2`, or a Hub id"):
+        load_target(name)
+
+
+def test_an_empty_directory_is_no_target(tmp_path: Path) -> None:
+    with pytest.raises(TargetError, match="no config that transformers reads"):
+        load_target(tmp_path)
+
+
+def test_logits_beyond_the_head_are_refused(tmp_path: Path) -> None:
+    from transformers import GraniteConfig, GraniteForCausalLM
+    from transformers.utils import logging
+
+    logging.disable_progress_bar()
+    config = GraniteConfig(
+        hidden_size=32,
+        intermediate_size=48,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        vocab_size=97,
+        logits_scaling=3.0,
+    )
+    GraniteForCausalLM(config).save_pretrained(tmp_path)
+    with pytest.raises(UnsupportedError, match="soft cap or a scaling"):
+        load_target(tmp_path)

@@ -1,0 +1,165 @@
+"""Training on a handful of random examples: the loss falls, and stopping leaves no trace."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import save_file
+from torch import Tensor
+
+from eyas.data.states import StateStore
+from eyas.errors import UsageError
+from eyas.model.drafter import Drafter
+from eyas.train.batches import batch_plan, channel_rms, make_batch, split_held_out
+from eyas.train.loop import Progress, train
+from eyas.train.settings import TrainSettings
+
+SETTINGS = TrainSettings(
+    passes=6,
+    batch_tokens=48,
+    max_length=24,
+    unroll_steps=3,
+    step_decay=0.9,
+    learning_rate=5e-3,
+    warmup_steps=2,
+    weight_decay=0.01,
+    gradient_clip=1.0,
+    prompt_weight=0.2,
+    seed=0,
+    bf16=False,
+    held_out_every=8,
+    checkpoint_every=3,
+)
+KEPT_IDS = torch.arange(16) * 2
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> StateStore:
+    """24 sequences that count in twos, whose states say which id they hold."""
+    chance = torch.Generator().manual_seed(0)
+    table = torch.randn(40, 36, generator=chance)
+    table[:, 5] *= 200.0  # a massive channel, as real residual streams have
+    lengths = [int(n) for n in torch.randint(8, 20, (24,), generator=chance)]
+    starts = torch.randint(0, 16, (24,), generator=chance).tolist()
+    ids = torch.cat([(torch.arange(n) + s) % 16 * 2 for n, s in zip(lengths, starts, strict=True)])
+    directory = tmp_path / "states"
+    directory.mkdir()
+    shard = {
+        "ids": ids,
+        "captured": table[ids],
+        "final": target_head()[(ids + 2) % 32],
+        "lengths": torch.tensor(lengths),
+        "prompt_lengths": torch.full((24,), 3),
+    }
+    save_file(shard, directory / "states-00000.safetensors")
+    return StateStore([directory])
+
+
+def target_head() -> Tensor:
+    return torch.randn(40, 12, generator=torch.Generator().manual_seed(5))
+
+
+Make = Callable[..., Drafter]
+
+
+def run(
+    drafter: Drafter,
+    store: StateStore,
+    checkpoint: Path,
+    report: Callable[[Progress], None] = lambda _: None,
+    settings: TrainSettings = SETTINGS,
+) -> None:
+    train(drafter, target_head(), KEPT_IDS, store, settings, checkpoint, report)
+
+
+def test_the_loss_falls_and_the_drafter_learns(
+    make_drafter: Make, store: StateStore, tmp_path: Path
+) -> None:
+    drafter = make_drafter(dtype=torch.float32)
+    seen: list[Progress] = []
+    settings = replace(SETTINGS, passes=30)
+    score = train(
+        drafter, target_head(), KEPT_IDS, store, settings, tmp_path / "run.pt", seen.append
+    )
+    assert seen[-1].steps[0].loss < 0.7 * seen[0].steps[0].loss
+    assert min(step.accuracy for step in seen[-1].steps) > 0.9
+    assert score.accuracy[0] > 0.3
+    assert score.positions > 0
+    assert 1.0 < score.expected_tau <= 4.0
+    assert score.cumulative == tuple(sorted(score.cumulative, reverse=True))
+
+
+def test_a_stopped_run_ends_with_the_same_weights(
+    make_drafter: Make, store: StateStore, tmp_path: Path
+) -> None:
+    whole = make_drafter(dtype=torch.float32)
+    run(whole, store, tmp_path / "whole.pt")
+
+    class Stopped(Exception):
+        pass
+
+    def stop(progress: Progress) -> None:
+        if progress.update == 8:
+            raise Stopped
+
+    stopped = make_drafter(dtype=torch.float32)
+    with pytest.raises(Stopped):
+        run(stopped, store, tmp_path / "stopped.pt", stop)
+    resumed = make_drafter(dtype=torch.float32)
+    updates: list[int] = []
+    run(resumed, store, tmp_path / "stopped.pt", lambda progress: updates.append(progress.update))
+    assert updates[0] == 7  # the last checkpoint was after update 6
+    for name, weight in whole.state_dict().items():
+        assert torch.equal(weight, resumed.state_dict()[name]), name
+
+
+def test_a_checkpoint_of_other_settings_is_refused(
+    make_drafter: Make, store: StateStore, tmp_path: Path
+) -> None:
+    run(make_drafter(dtype=torch.float32), store, tmp_path / "run.pt")
+    other = replace(SETTINGS, learning_rate=1e-4)
+    with pytest.raises(UsageError, match="other settings or data"):
+        run(make_drafter(dtype=torch.float32), store, tmp_path / "run.pt", settings=other)
+
+
+def test_too_few_examples_are_refused(
+    make_drafter: Make, store: StateStore, tmp_path: Path
+) -> None:
+    with pytest.raises(UsageError, match="24 examples are too few"):
+        run(
+            make_drafter(dtype=torch.float32),
+            store,
+            tmp_path / "run.pt",
+            settings=replace(SETTINGS, held_out_every=25),
+        )
+
+
+def test_every_training_example_is_in_the_plan_once(store: StateStore) -> None:
+    training, held_out = split_held_out(len(store), 8)
+    assert held_out == [7, 15, 23]
+    plan = batch_plan(store, training, tokens=48, max_length=16, seed="a")
+    assert sorted(index for batch in plan for index in batch) == training
+    for batch in plan:
+        longest = max(min(store.length(index), 16) for index in batch)
+        assert len(batch) == 1 or len(batch) * longest <= 48
+    assert plan == batch_plan(store, training, tokens=48, max_length=16, seed="a")
+    assert plan != batch_plan(store, training, tokens=48, max_length=16, seed="b")
+
+
+def test_a_batch_weighs_answers_fully_and_never_the_last_position(store: StateStore) -> None:
+    batch = make_batch(store, [0, 1], torch.ones(36), max_length=64, prompt_weight=0.2)
+    for row in (0, 1):
+        length = store.length(row)
+        # prompt_length is 3: position 2 predicts the first id of the answer
+        expected = [0.0, 0.2, *[1.0] * (length - 3), 0.0]
+        assert batch.weight_BT[row, :length].tolist() == pytest.approx(expected)
+        assert not batch.weight_BT[row, length:].any()
+
+
+def test_channel_rms_leaves_the_first_position_out(store: StateStore) -> None:
+    rows = torch.cat([store[index].captured_TC[1:] for index in range(4)])
+    torch.testing.assert_close(channel_rms(store, range(4)), rows.square().mean(0).sqrt())
