@@ -81,13 +81,13 @@ def test_the_loss_falls_and_the_drafter_learns(
 ) -> None:
     drafter = make_drafter(dtype=torch.float32)
     seen: list[Progress] = []
-    settings = replace(SETTINGS, passes=30)
+    settings = replace(SETTINGS, passes=30, learning_rate=2e-2, warmup_steps=10)
     score = train(
         drafter, target_head(), KEPT_IDS, store, settings, tmp_path / "run.pt", seen.append
     )
     assert seen[-1].steps[0].loss < 0.7 * seen[0].steps[0].loss
     assert min(step.accuracy for step in seen[-1].steps) > 0.9
-    assert score.accuracy[0] > 0.3
+    assert score.accuracy[0] > 0.8
     assert score.positions > 0
     assert 1.0 < score.expected_tau <= 4.0
     assert score.cumulative == tuple(sorted(score.cumulative, reverse=True))
@@ -99,15 +99,15 @@ def test_a_stopped_run_ends_with_the_same_weights(
     whole = make_drafter(dtype=torch.float32)
     run(whole, store, tmp_path / "whole.pt")
 
-    class Stopped(Exception):
+    class StopError(Exception):
         pass
 
     def stop(progress: Progress) -> None:
         if progress.update == 8:
-            raise Stopped
+            raise StopError
 
     stopped = make_drafter(dtype=torch.float32)
-    with pytest.raises(Stopped):
+    with pytest.raises(StopError):
         run(stopped, store, tmp_path / "stopped.pt", stop)
     resumed = make_drafter(dtype=torch.float32)
     updates: list[int] = []
