@@ -3,6 +3,7 @@
 from eyas.check.compare import as_trained, check, compare_view, report_on, subject_of
 from eyas.check.explain import explain, rule_of
 from eyas.check.finding import Finding, Severity, Skip
+from eyas.check.fit import require_fit
 from eyas.check.report import (
     SCHEMA_VERSION,
     CheckedFile,
@@ -40,6 +41,7 @@ __all__ = [
     "compare_view",
     "explain",
     "report_on",
+    "require_fit",
     "rule_of",
     "subject_of",
 ]

@@ -84,7 +84,9 @@ def check(
 
     refs = [ref for text in engine for ref in EngineRef.parse_list(text)]
     setting = launch_of(launch)
-    report = checking.check(open_checkpoint(draft), refs, target=target_of(target), launch=setting)
+    checkpoint = open_checkpoint(draft)
+    facts = target_of(target, checkpoint)
+    report = checking.check(checkpoint, refs, target=facts, launch=setting)
     result(render(report, Format(form.value), style_of(color)))
     if report.findings:
         hint(f"eyas explain {report.findings[0].code}")

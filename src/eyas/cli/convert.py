@@ -42,7 +42,7 @@ def convert(
 
     ref = EngineRef.parse(to)
     checkpoint = open_checkpoint(draft)
-    facts = target_of(target)
+    facts = target_of(target, checkpoint)
     if dry_run:
         result(converting.plan(checkpoint, ref, target=facts).text())
         return

@@ -51,7 +51,8 @@ def landing(
 
     ref = engines.EngineRef.parse(engine)
     checkpoint = open_checkpoint(draft)
-    served = engines.read(ref, checkpoint, target=target_of(target), launch=launch_of(launch))
+    facts = target_of(target, checkpoint)
+    served = engines.read(ref, checkpoint, target=facts, launch=launch_of(launch))
     if isinstance(served, NotChecked):
         raise EngineError(f"{ref} is not covered: {served.reason}", hint="eyas check --help")
     if form is Plainness.JSON:

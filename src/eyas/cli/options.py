@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from eyas.checkpoint import TargetFacts
+    from eyas.checkpoint import Checkpoint, TargetFacts
     from eyas.engines import Launch
 
 
@@ -60,11 +60,19 @@ FormatOption = Annotated[
 ]
 
 
-def target_of(location: str | None) -> TargetFacts | None:
-    """The facts of the target at `location`, or None where none was named."""
+def target_of(location: str | None, checkpoint: Checkpoint) -> TargetFacts | None:
+    """The facts of the target at `location`, or None where none was named.
+
+    Raises TargetError when `checkpoint` is a drafter for a target of another width.
+    """
+    if location is None:
+        return None
+    from eyas import check
     from eyas.checkpoint import open_target
 
-    return None if location is None else open_target(location)
+    facts = open_target(location)
+    check.require_fit(check.as_trained(checkpoint, target=facts))
+    return facts
 
 
 def launch_of(settings: list[str] | None) -> Launch:
