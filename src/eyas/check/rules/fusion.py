@@ -21,7 +21,7 @@ class FusionBypassed(ViewRule):
     Why it matters
         Engines run fc only where the width of the state differs from the embedding's. With one
         state of the drafter's own width the test is false and fusion is skipped in silence:
-        acceptance is exactly 1.00.
+        acceptance was exactly 1.00 with a 7168-wide drafter (Kimi-K2.5), 1.12 with a small one.
 
     How to fix it
         Launch with the EAGLE-3 algorithm, and leave use_aux_hidden_state true.
@@ -32,7 +32,7 @@ class FusionBypassed(ViewRule):
 
     code = "F301"
     name = "fusion-bypassed"
-    effect = "fc is dead weight; acceptance is 1.00, whatever the drafter learned"
+    effect = "fc is dead weight; acceptance collapses (1.00 to 1.2 seen)"
 
     def _look(self, view: View) -> Iterator[Finding | Skip]:
         trained, served = view.trained.spec, view.served.spec
