@@ -16,6 +16,28 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parents[1]
 
 
+@pytest.fixture
+def measured(record_property: Callable[[str, object], None]) -> Callable[[str], None]:
+    """Notes a measured number, to be printed at the end of the run whatever it is."""
+    return lambda text: record_property("measured", text)
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """Prints what the tests measured."""
+    notes = [
+        f"{report.nodeid.rpartition('::')[2]}: {value}"
+        for reports in terminalreporter.stats.values()
+        for report in reports
+        if getattr(report, "when", None) == "call"
+        for key, value in report.user_properties
+        if key == "measured"
+    ]
+    if notes:
+        terminalreporter.section("measured")
+        for note in sorted(notes):
+            terminalreporter.write_line(note)
+
+
 @pytest.fixture(scope="session")
 def smollm2() -> Path:
     """The embedded target's directory; made on first use."""

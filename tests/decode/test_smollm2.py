@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -25,6 +26,8 @@ from eyas.spec import Served
 
 STEPS = 3
 TAU_FLOOR = 1.35
+# Five prompts are one category and a bit; the weakest may lie below the mean over six.
+TAU_FLOOR_OF_A_PART = 1.2
 
 
 @pytest.fixture(scope="module")
@@ -50,33 +53,43 @@ def test_the_target_is_on_the_fast_path(target: Target) -> None:
     assert isinstance(target, LlamaTarget)
 
 
+# Four parts of five prompts, so that two workers can share them.
+@pytest.mark.parametrize("part", range(4))
 def test_greedy_output_is_the_targets_own_on_20_prompts_of_128_tokens(
-    target: Target, drafter: Drafter, prompts: list[TokenisedPrompt]
+    part: int,
+    target: Target,
+    drafter: Drafter,
+    prompts: list[TokenisedPrompt],
+    measured: Callable[[str], None],
 ) -> None:
-    endless = prompts[:20]
+    endless = prompts[5 * part : 5 * part + 5]
     plain = answer_all(target, endless, max_new=128, stop_at_eos=False)
     drafted = answer_all(
         target, endless, max_new=128, drafter=drafter, steps=STEPS, stop_at_eos=False
     )
     pairs = zip(plain.generations, drafted.generations, strict=True)
     found = [d for alone, together in pairs if (d := divergence(alone, together)) is not None]
-    print("divergences:", found, "tau:", drafted.acceptance.tau)
+    measured(f"tau {drafted.acceptance.tau:.3f}, divergences {found}")
     assert all(len(g.tokens) == 128 for g in (*plain.generations, *drafted.generations))
-    # a near-tie is numeric, and one in 10,000 positions is what rounding may cost
+    # a near-tie is numeric; one in 10,000 positions may be, which is none in these 2,560
     assert not [d for d in found if not d.numeric]
-    assert len(found) <= 1
+    assert not found
     # equality passes with a dead drafter
     tau = drafted.acceptance.tau
     assert tau is not None
-    assert tau >= TAU_FLOOR
+    assert tau >= TAU_FLOOR_OF_A_PART
 
 
 def test_the_sound_drafter_reaches_the_floor_over_24_prompts(
-    target: Target, drafter: Drafter, prompts: list[TokenisedPrompt]
+    target: Target,
+    drafter: Drafter,
+    prompts: list[TokenisedPrompt],
+    measured: Callable[[str], None],
 ) -> None:
     assert len(prompts) == 24
     answers = answer_all(target, prompts, max_new=64, drafter=drafter, steps=STEPS)
-    print("tau by category:", answers.tau_by_category, "macro:", answers.tau)
+    rounded = {name: round(tau, 3) for name, tau in answers.tau_by_category.items()}
+    measured(f"macro-mean tau {answers.tau:.3f}, by category {rounded}")
     assert len(answers.tau_by_category) == 6
     assert answers.tau >= TAU_FLOOR
 
@@ -88,6 +101,7 @@ def test_a_lost_layer_costs_at_least_half_of_what_was_accepted(
     trained_here: Path,
     smollm2: Path,
     tmp_path: Path,
+    measured: Callable[[str], None],
 ) -> None:
     from eyas.demo.acts import flatten
 
@@ -105,7 +119,7 @@ def test_a_lost_layer_costs_at_least_half_of_what_was_accepted(
     for fill in Fill:
         ruined = served_drafter(served, checkpoint, target, fill=fill)
         lost = answer_all(target, few, max_new=32, drafter=ruined, steps=STEPS).acceptance
-        print(f"{fill}: tau {lost.tau}, sound {sound.tau}")
+        measured(f"{fill}: tau {lost.tau:.3f} without its layer, {sound.tau:.3f} with it")
         assert lost.accepted / lost.rounds <= rate / 2
 
 
