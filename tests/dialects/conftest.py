@@ -33,7 +33,7 @@ def headers_of(spec: Eagle3Spec) -> Headers:
             for i in range(conditioning.count.value):
                 shapes[f"fc_norm.{i}.weight"] = (spec.target_hidden_size.value,)
     for i in range(spec.num_layers.value):
-        shapes |= {f"layers.{i}.{k}": v for k, v in _layer(spec, 2 * hidden if i == 0 else hidden)}
+        shapes |= {f"layers.{i}.{role}": shape for role, shape in _layer(spec, i)}
     if spec.embedding.value is Ownership.OWN:
         shapes["embed_tokens.weight"] = (spec.vocab_size.value, hidden)
     if spec.head.value is Ownership.OWN:
@@ -45,11 +45,12 @@ def headers_of(spec: Eagle3Spec) -> Headers:
     return headers
 
 
-def _layer(spec: Eagle3Spec, width: int) -> list[tuple[str, tuple[int, ...]]]:
+def _layer(spec: Eagle3Spec, index: int) -> list[tuple[str, tuple[int, ...]]]:
     hidden, inner, attention = spec.hidden_size.value, spec.intermediate_size.value, spec.attention
+    width = hidden if index else 2 * hidden
+    norms = [spec.later_norm.value] if index else ["input_layernorm", "hidden_norm"]
     found: list[tuple[str, tuple[int, ...]]] = [
-        (f"{norm}.weight", (hidden,))
-        for norm in ("input_layernorm", "hidden_norm", "post_attention_layernorm")
+        (f"{norm}.weight", (hidden,)) for norm in (*norms, "post_attention_layernorm")
     ]
     found += [
         ("mlp.gate_proj.weight", (inner, hidden)),

@@ -19,11 +19,13 @@ from eyas.spec import (
     Feedback,
     Fused,
     LastState,
+    LaterNorm,
     Mha,
     Mla,
     Ownership,
     Rope,
     VocabMap,
+    absent,
     declared,
 )
 
@@ -99,9 +101,12 @@ def drafters(
     attention: st.SearchStrategy[Mha] | st.SearchStrategy[Mha | Mla],
     conditioning: st.SearchStrategy[Fused] | st.SearchStrategy[Fused | LastState],
     layers: int,
+    later_norms: tuple[LaterNorm, ...],
     target_name: st.SearchStrategy[str | None],
 ) -> Eagle3Spec:
     draft_vocab = draw(st.integers(1, 20))
+    num_layers = draw(st.integers(1, layers))
+    later_norm = declared(draw(st.sampled_from(later_norms)), "test")
     vocab = draft_vocab * draw(st.integers(1, 3))
     embedding = draw(st.sampled_from([Ownership.OWN, Ownership.TARGET]))
     heads, maps = [Ownership.OWN], [VocabMap.OFFSETS, VocabMap.PREFIX]
@@ -112,7 +117,8 @@ def drafters(
         hidden_size=draw(fact(st.integers(2, 64))),
         target_hidden_size=draw(fact(st.integers(2, 64))),
         intermediate_size=draw(fact(SMALL)),
-        num_layers=draw(fact(st.integers(1, layers))),
+        num_layers=declared(num_layers, "test"),
+        later_norm=later_norm if num_layers > 1 else absent("test"),
         attention=draw(attention),
         conditioning=draw(conditioning),
         activation=draw(fact(st.sampled_from(["silu", "gelu"]))),
@@ -152,6 +158,7 @@ def read_back(spec: Eagle3Spec, kit: Any, config: dict[str, Any], names: dict[st
         attention=mha(qk_norm=True),
         conditioning=fused(lowest=0, bias=False),
         layers=3,
+        later_norms=(LaterNorm.INPUT_LAYERNORM,),
         target_name=st.none() | st.text("abc/-. é", min_size=1),
     )
 )
@@ -167,6 +174,7 @@ def test_speculators(kit: Any, spec: Eagle3Spec) -> None:
         attention=st.one_of(mha(qk_norm=False), MLA),
         conditioning=st.one_of(fused(lowest=1, bias=True), LAST),
         layers=3,
+        later_norms=tuple(LaterNorm),
         target_name=st.none(),
     ),
     ids=st.sampled_from(["nested", "top", "both"]),

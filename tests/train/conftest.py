@@ -17,6 +17,7 @@ from eyas.spec import (
     Ownership,
     Rope,
     VocabMap,
+    absent,
     declared,
 )
 
@@ -30,6 +31,7 @@ def spec_of(*, residual: bool, feedback: Feedback, fc_norm: bool, input_norm: bo
         target_hidden_size=declared(HIDDEN, HERE),
         intermediate_size=declared(20, HERE),
         num_layers=declared(1, HERE),
+        later_norm=absent(HERE),
         attention=Mha(
             num_heads=declared(4, HERE),
             num_kv_heads=declared(2, HERE),

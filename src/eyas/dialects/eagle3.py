@@ -22,8 +22,10 @@ from eyas.spec import (
     Feedback,
     Fused,
     LastState,
+    LaterNorm,
     Origin,
     Ownership,
+    absent,
     assumed,
     inferred,
 )
@@ -91,6 +93,11 @@ def read_eagle3(source: Source) -> Eagle3Spec:
     target_hidden_size = drafter.size("target_hidden_size") or assumed(
         hidden_size.value, drafter.place("target_hidden_size"), whose=source.whose
     )
+    num_layers = (
+        tensors.layers()
+        or layer.size("num_hidden_layers")
+        or assumed(1, layer.place("num_hidden_layers"), whose="EAGLE-3 (arXiv 2503.01840)")
+    )
     vocab_size, draft_vocab_size = _vocabulary(source)
     norm_output = source.switch("norm_output")
     return Eagle3Spec(
@@ -102,9 +109,8 @@ def read_eagle3(source: Source) -> Eagle3Spec:
             or tensors.quotient("layers.0.mlp.gate_up_proj.weight", 2),
             layer.place("intermediate_size"),
         ),
-        num_layers=tensors.layers()
-        or layer.size("num_hidden_layers")
-        or assumed(1, layer.place("num_hidden_layers"), whose="EAGLE-3 (arXiv 2503.01840)"),
+        num_layers=num_layers,
+        later_norm=_later_norm(tensors, num_layers),
         attention=read_attention(tensors, layer, hidden_size.value),
         conditioning=_conditioning(source, hidden_size.value, target_hidden_size.value),
         activation=layer.text("hidden_act")
@@ -133,6 +139,17 @@ def read_eagle3(source: Source) -> Eagle3Spec:
             source.target_name, drafter.place("speculators_config.verifier.name_or_path")
         ),
     )
+
+
+def _later_norm(tensors: Tensors, num_layers: Fact[int]) -> Fact[LaterNorm | None]:
+    if num_layers.value == 1:
+        return absent(num_layers.key)
+    for norm in LaterNorm:  # a layer that holds both was padded for a reader that needs both names
+        role = f"layers.1.{norm}.weight"
+        if tensors.has(role):
+            return inferred(norm, tensors.place(role))
+    place = tensors.place(f"layers.1.{LaterNorm.INPUT_LAYERNORM}.weight")
+    return assumed(LaterNorm.INPUT_LAYERNORM, place, whose="speculators 0.9.0")
 
 
 def _vocabulary(source: Source) -> tuple[Fact[int], Fact[int]]:

@@ -25,6 +25,7 @@ from eyas.spec import (
     Fact,
     Feedback,
     Fused,
+    LaterNorm,
     Mha,
     Ownership,
     assumed,
@@ -107,6 +108,10 @@ def write(
         raise ConversionError(f"{name} always fuses captured states, and this drafter does not")
     if conditioning.bias.value:
         raise ConversionError(f"{name} has no bias on fc, which this drafter has")
+    if spec.later_norm.value is LaterNorm.HIDDEN_NORM:
+        raise ConversionError(
+            f"{name} calls input_layernorm in layers after the first, and this drafter hidden_norm"
+        )
     boundaries = conditioning.boundaries.value
     kind = "qwen3" if attention.qk_norm.value else "llama"
     config: dict[str, Any] = {

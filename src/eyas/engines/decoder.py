@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from eyas.engines.parameter import Fit, Parameter, Part, norm, whole
 from eyas.engines.sizes import Sizes
-from eyas.spec import Initialisation
+from eyas.spec import Initialisation, LaterNorm
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,7 +20,7 @@ class LayerTraits:
     qkv_bias: bool
     out_bias: Initialisation | None
     mlp_bias: bool
-    used_norm: str
+    used_norm: LaterNorm
     zero_pads: bool
 
 

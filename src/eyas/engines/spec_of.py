@@ -11,11 +11,13 @@ from eyas.spec import (
     Feedback,
     Fused,
     LastState,
+    LaterNorm,
     Mha,
     Origin,
     Ownership,
     Rope,
     VocabMap,
+    absent,
     assumed,
     inferred,
 )
@@ -26,6 +28,7 @@ def spec_of(
     config: ConfigView,
     sizes: Sizes,
     conditioning: Fused | LastState,
+    later_norm: LaterNorm,
     qkv_bias: Fact[bool],
     rope: Fact[Rope],
     norm_before_residual: Fact[bool],
@@ -35,12 +38,15 @@ def spec_of(
     head: Fact[Ownership],
     target: TargetFacts | None,
 ) -> Eagle3Spec:
-    """The drafter that an engine computes."""
+    """The drafter that an engine computes; `later_norm` is what its layers after the first call."""
+    many = sizes.num_layers.value > 1
+    layers = sizes.num_layers.key
     return Eagle3Spec(
         hidden_size=sizes.hidden_size,
         target_hidden_size=sizes.target_hidden_size,
         intermediate_size=sizes.intermediate_size,
         num_layers=sizes.num_layers,
+        later_norm=assumed(later_norm, layers, whose=config.whose) if many else absent(layers),
         attention=Mha(
             num_heads=sizes.num_heads,
             num_kv_heads=sizes.num_kv_heads,

@@ -11,14 +11,15 @@ from torch import Tensor, nn
 
 from eyas.errors import TargetError
 from eyas.model.draft_cache import DraftCache
-from eyas.model.draft_layer import DraftLayer, RmsNorm
+from eyas.model.draft_layer import DraftLayer, layers_of
 from eyas.model.draft_shape import DraftShape
+from eyas.model.rms_norm import RmsNorm
 from eyas.model.rope import RopeTable
 from eyas.spec import Eagle3Spec, Feedback, Ownership, VocabMap
 
 
 class Drafter(nn.Module):
-    """One decoder layer that drafts from the target's captured states, then from its own.
+    """Decoder layers that draft from the target's captured states, then from its own.
 
     `embedding` and `head` are the target's matrices; they are used where the spec says that the
     drafter has none of its own, and are no part of the state dict.
@@ -39,7 +40,7 @@ class Drafter(nn.Module):
             self.fc_norm = nn.ModuleList(
                 RmsNorm(shape.target_hidden, shape.rms_eps) for _ in range(shape.captured)
             )
-        self.layers = nn.ModuleList([DraftLayer(shape)])
+        self.layers = nn.ModuleList(layers_of(shape))
         self.norm = RmsNorm(shape.hidden, shape.rms_eps)
         if shape.embedding is Ownership.OWN:
             self.embed_tokens = nn.Embedding(shape.vocab, shape.hidden)
@@ -49,15 +50,16 @@ class Drafter(nn.Module):
             self.register_buffer("d2t", torch.zeros(shape.draft_vocab, dtype=torch.int64))
         self._shared = (embedding, head)
         self._rope = RopeTable(
-            theta=shape.rope_theta, head_dim=shape.head_dim, device=embedding.device
+            shape.rope,
+            head_dim=self.decoder[0].self_attn.rotated,
+            device=embedding.device,
+            max_positions=shape.max_positions,
         )
 
     @property
-    def layer(self) -> DraftLayer:
-        """The one decoder layer."""
-        layer = self.layers[0]
-        assert isinstance(layer, DraftLayer)
-        return layer
+    def decoder(self) -> list[DraftLayer]:
+        """The decoder layers, first to last, by their own type."""
+        return [layer for layer in self.layers if isinstance(layer, DraftLayer)]
 
     @property
     def embedding_VH(self) -> Tensor:
@@ -70,10 +72,10 @@ class Drafter(nn.Module):
         """The head's rows over the draft vocabulary."""
         if self.shape.head is Ownership.OWN:
             return self.lm_head.weight
-        if self.shape.head is Ownership.TIED:
-            return self.embedding_VH
-        # an engine that lends the target's head to a reduced vocabulary reads its first rows
-        return self._shared[1][: self.shape.draft_vocab]
+        # engines that lend a whole matrix to a reduced vocabulary read its first rows
+        tied = self.shape.head is Ownership.TIED
+        lent = self.embedding_VH if tied else self._shared[1]
+        return lent[: self.shape.draft_vocab]
 
     def fuse(self, captured_BTC: Tensor) -> Tensor:
         """The first hidden state, [B, T, H], of the target's captured states.
@@ -82,12 +84,13 @@ class Drafter(nn.Module):
         """
         if not self.shape.captured:
             return captured_BTC
+        # where a drafter has both norms, speculators, SGLang and vLLM take them in this order
+        if self.shape.input_norm:
+            captured_BTC = self.input_norm(captured_BTC)
         if self.shape.fc_norm:
             parts = captured_BTC.chunk(self.shape.captured, dim=-1)
             normed = [norm(part) for norm, part in zip(self.fc_norm, parts, strict=True)]
             captured_BTC = torch.cat(normed, dim=-1)
-        if self.shape.input_norm:
-            captured_BTC = self.input_norm(captured_BTC)
         fused: Tensor = self.fc(captured_BTC)
         return fused
 
@@ -95,14 +98,15 @@ class Drafter(nn.Module):
         """Embeddings of target ids."""
         return F.embedding(ids_BT, self.embedding_VH)
 
-    def rope_at(self, positions: Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
-        """(cos, sin) at integer positions."""
-        return self._rope.at(positions, dtype)
+    def rope_at(self, positions: Tensor) -> tuple[Tensor, Tensor]:
+        """(cos, sin) at integer positions, in the drafter's dtype."""
+        return self._rope.at(positions, self.norm.weight.dtype)
 
     def new_cache(self, batch: int, capacity: int) -> DraftCache:
         """An empty cache for drafting."""
         weight = self.norm.weight
-        return DraftCache(self.shape, batch, capacity, weight.dtype, weight.device)
+        attentions = [layer.self_attn for layer in self.decoder]
+        return DraftCache(attentions, batch, capacity, weight.dtype, weight.device)
 
     def step(self, ids_BT: Tensor, hidden_BTH: Tensor, cache: DraftCache) -> Tensor:
         """Append (token, hidden) pairs to the cache; the decoder's output, [B, T, H], pre-norm.
@@ -111,11 +115,16 @@ class Drafter(nn.Module):
         states where the target has read position i, else the `feedback` of the last output.
         """
         new = ids_BT.shape[1]
+        cache.require(new)
         positions = torch.arange(cache.length, cache.length + new, device=ids_BT.device)
-        layer = self.layer
-        x, residual = layer.entry(self.embed(ids_BT), hidden_BTH)
-        q, k, v = layer.self_attn.project(x, *self.rope_at(positions[None], x.dtype))
-        return layer.leave(residual, cache.attend(q, k, v))
+        embedded, hidden = self.embed(ids_BT), hidden_BTH
+        cos, sin = self.rope_at(positions[None])
+        for index, layer in enumerate(self.decoder):
+            x, residual = layer.entry(embedded, hidden)
+            q, k, v = layer.self_attn.project(x, cos, sin)
+            hidden = layer.leave(residual, cache.attend(index, q, k, v))
+        cache.advance(new)
+        return hidden
 
     def logits(self, output_BTH: Tensor) -> Tensor:
         """Logits over the draft vocabulary of a decoder output."""
@@ -146,6 +155,11 @@ class Drafter(nn.Module):
             raise TargetError(
                 f"the drafter expects target states {shape.target_hidden} wide, "
                 f"but the target is {embedding.shape[1]} wide"
+            )
+        if not shape.captured and shape.target_hidden != shape.hidden:
+            raise TargetError(
+                f"the drafter is {shape.hidden} wide and takes a state of the target as it is, "
+                f"but the target is {shape.target_hidden} wide"
             )
         if embedding.shape[0] < shape.vocab:
             raise TargetError(

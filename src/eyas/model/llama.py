@@ -16,6 +16,7 @@ from torch import Tensor
 from eyas.errors import TargetError
 from eyas.model.rope import RopeTable, rotate
 from eyas.model.target import Reading, Target, TargetCache, TargetFacts, TargetSizes
+from eyas.spec import Rope
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,7 +124,8 @@ class LlamaTarget(Target):
                 f"target `{facts.name}` has a tensor that its config does not explain: "
                 f"`{surplus[0]}` (of {len(surplus)})"
             )
-        self._rope = RopeTable(theta=sizes.rope_theta, head_dim=sizes.head_dim, device=device)
+        rope = Rope(theta=sizes.rope_theta, kind="default")
+        self._rope = RopeTable(rope, head_dim=sizes.head_dim, device=device)
 
     @property
     def embedding_VH(self) -> Tensor:

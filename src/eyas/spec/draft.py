@@ -18,6 +18,13 @@ class Feedback(StrEnum):
     POST_NORM = "post-norm"  # the decoder's output after the final norm (EAGLE-3.1)
 
 
+class LaterNorm(StrEnum):
+    """Which norm a decoder layer after the first calls before its attention."""
+
+    INPUT_LAYERNORM = "input_layernorm"  # speculators, vLLM, ModelOpt's Hugging Face export
+    HIDDEN_NORM = "hidden_norm"  # SGLang, TensorRT-LLM, ModelOpt's Megatron export
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mha:
     """Multi-head (grouped-query) attention."""
@@ -77,6 +84,7 @@ class Eagle3Spec:
     target_hidden_size: Fact[int]
     intermediate_size: Fact[int]
     num_layers: Fact[int]
+    later_norm: Fact[LaterNorm | None]  # None where there is one layer
     attention: Mha | Mla
     conditioning: Fused | LastState
     activation: Fact[str]

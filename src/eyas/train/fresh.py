@@ -16,6 +16,7 @@ from eyas.spec import (
     Ownership,
     Rope,
     VocabMap,
+    absent,
     boundaries_of,
     declared,
 )
@@ -39,6 +40,7 @@ def fresh_spec(target: Target, vocabulary: DraftVocabulary) -> Eagle3Spec:
         target_hidden_size=declared(target.facts.hidden_size, CHOSEN),
         intermediate_size=declared(sizes.intermediate, CHOSEN),
         num_layers=declared(1, CHOSEN),
+        later_norm=absent(CHOSEN),
         attention=Mha(
             num_heads=declared(sizes.heads, CHOSEN),
             num_kv_heads=declared(sizes.kv_heads, CHOSEN),

@@ -7,7 +7,6 @@ keys of slots 0..i and its own keys of steps 1..k. That is what a chain of draft
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 
 import torch
@@ -23,16 +22,17 @@ def unroll(drafter: Drafter, ids_BT: Tensor, captured_BTC: Tensor, steps: int) -
     step k is meaningful where position i+1+k exists; the rest is computed from id 0.
     """
     length = ids_BT.shape[1]
-    layer = drafter.layer
     padded = torch.nn.functional.pad(ids_BT, (0, steps))
     positions_T = torch.arange(length, device=ids_BT.device)
     hidden = drafter.fuse(captured_BTC)
-    attention = _UnrolledAttention()
+    layers = [(layer, _UnrolledAttention(layer.self_attn.scale)) for layer in drafter.decoder]
     for step in range(steps):
         embedded = drafter.embed(padded[:, 1 + step : 1 + step + length])
-        x, residual = layer.entry(embedded, hidden)
-        tables = drafter.rope_at(positions_T[None] + step, x.dtype)
-        output = layer.leave(residual, attention.mix(*layer.self_attn.project(x, *tables)))
+        tables = drafter.rope_at(positions_T[None] + step)
+        output = hidden
+        for layer, attention in layers:
+            x, residual = layer.entry(embedded, output)
+            output = layer.leave(residual, attention.mix(*layer.self_attn.project(x, *tables)))
         yield output
         hidden = drafter.feedback(output)
 
@@ -40,21 +40,24 @@ def unroll(drafter: Drafter, ids_BT: Tensor, captured_BTC: Tensor, steps: int) -
 class _UnrolledAttention:
     """Step-0 keys in full, later steps' keys slot by slot."""
 
-    def __init__(self) -> None:
+    def __init__(self, scale: float) -> None:
+        self._scale = scale
         self._first: tuple[Tensor, Tensor] | None = None
         self._own: list[tuple[Tensor, Tensor]] = []
 
     def mix(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-        """Values mixed for q [B, heads, T, D] by this step's k and v [B, kv, T, D]."""
+        """Values mixed for q [B, heads, T, D] by this step's k [B, kv, T, D] and v [B, kv, T, E]."""
         group = q.shape[1] // k.shape[1]
         k, v = k.repeat_interleave(group, dim=1), v.repeat_interleave(group, dim=1)
         if self._first is None:
             self._first = (k, v)
-            return torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+            return torch.nn.functional.scaled_dot_product_attention(
+                q, k, v, is_causal=True, scale=self._scale
+            )
         self._own.append((k, v))
         first_k, first_v = self._first
         length = q.shape[2]
-        scale = 1.0 / math.sqrt(q.shape[3])
+        scale = self._scale
         later = torch.ones(length, length, dtype=torch.bool, device=q.device).triu(1)
         scores = (q @ first_k.transpose(-1, -2)) * scale
         scores = scores.masked_fill(later, float("-inf"))

@@ -95,7 +95,8 @@ class LayerArithmeticDiffers(FactRule):
     """Another epsilon, activation, bias or norm inside the layer.
 
     What it checks
-        rms_norm_eps, the activation, the bias of q, k and v, and the norms of q and k.
+        rms_norm_eps, the activation, the bias of q, k and v, the norms of q and k, and which norm
+        the layers after the first call before attention.
 
     Why it matters
         A bias or a norm that is left out changes every attention score; an epsilon matters only
@@ -111,8 +112,8 @@ class LayerArithmeticDiffers(FactRule):
     code = "N504"
     name = "layer-arithmetic-differs"
     written = False
-    facts = ("rms_norm_eps", "activation", "attention.bias", "attention.qk_norm")
-    words = ("q_norm", "attention_bias")
+    facts = ("rms_norm_eps", "activation", "attention.bias", "attention.qk_norm", "later_norm")
+    words = ("q_norm", "attention_bias", "runs before attention")
     effect = "every draft step is computed otherwise than trained"
 
 

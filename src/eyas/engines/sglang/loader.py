@@ -12,7 +12,7 @@ from eyas.engines.sglang import claims
 from eyas.engines.sglang.contract import Contract
 from eyas.engines.sglang.drafter import Drafter
 from eyas.engines.stop import Refused
-from eyas.spec import Fate, Initialisation, Stage
+from eyas.spec import Fate, Initialisation, LaterNorm, Stage
 
 
 def parameters_of(drafter: Drafter, contract: Contract) -> list[Parameter]:
@@ -38,7 +38,7 @@ def parameters_of(drafter: Drafter, contract: Contract) -> list[Parameter]:
         qkv_bias=False,
         out_bias=contract.out_bias if drafter.out_bias else None,
         mlp_bias=False,
-        used_norm="hidden_norm",
+        used_norm=LaterNorm.HIDDEN_NORM,
         zero_pads=True,
     )
     for index in range(sizes.num_layers.value):

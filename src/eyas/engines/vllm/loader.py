@@ -11,7 +11,7 @@ from eyas.engines.parameter import Parameter, norm, vocabulary, whole
 from eyas.engines.stop import Refused
 from eyas.engines.vllm import claims
 from eyas.engines.vllm.drafter import Drafter
-from eyas.spec import Fate, Initialisation, Stage
+from eyas.spec import Fate, Initialisation, LaterNorm, Stage
 
 _MAP = "draft_id_to_target_id"
 
@@ -34,7 +34,7 @@ def parameters_of(drafter: Drafter) -> list[Parameter]:
         qkv_bias=drafter.qkv_bias.value,
         out_bias=Initialisation.MEMORY if drafter.out_bias else None,
         mlp_bias=drafter.mlp_bias,
-        used_norm="input_layernorm",
+        used_norm=LaterNorm.INPUT_LAYERNORM,
         zero_pads=False,
     )
     for index in range(sizes.num_layers.value):
