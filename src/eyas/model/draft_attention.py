@@ -75,13 +75,11 @@ class LatentAttention(nn.Module):
         """Queries and keys [B, heads, T, D], rotated in part, and values [B, heads, T, E]."""
         sizes = self._sizes
         q = self._split(self.q_b_proj(self.q_a_layernorm(self.q_a_proj(x))))
-        q_nope, q_rope = q.split([sizes.nope, sizes.rope], dim=-1)
-        latent, k_rope = self.kv_a_proj_with_mqa(x).split(
-            [sizes.key_value_rank, sizes.rope], dim=-1
-        )
-        k_nope, v = self._split(self.kv_b_proj(self.kv_a_layernorm(latent))).split(
-            [sizes.nope, sizes.value], dim=-1
-        )
+        q_nope, q_rope = torch.split(q, [sizes.nope, sizes.rope], dim=-1)
+        narrow = self.kv_a_proj_with_mqa(x)
+        latent, k_rope = torch.split(narrow, [sizes.key_value_rank, sizes.rope], dim=-1)
+        expanded = self._split(self.kv_b_proj(self.kv_a_layernorm(latent)))
+        k_nope, v = torch.split(expanded, [sizes.nope, sizes.value], dim=-1)
         cos, sin = cos[:, None].to(q.dtype), sin[:, None].to(q.dtype)
         shared = rotate_pairs(k_rope[:, None], cos, sin).expand(-1, sizes.heads, -1, -1)
         queries = torch.cat([q_nope, rotate_pairs(q_rope, cos, sin)], dim=-1)

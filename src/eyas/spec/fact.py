@@ -54,6 +54,6 @@ def assumed(value: T, key: str, *, whose: str) -> Fact[T]:
     return Fact(value=value, origin=Origin.ASSUMED, key=key, whose=whose)
 
 
-def absent(key: str) -> Fact[None]:
+def absent(key: str) -> Fact[T | None]:
     """A fact that is absent from `key`, and for which no default is known."""
     return Fact(value=None, origin=Origin.ABSENT, key=key)

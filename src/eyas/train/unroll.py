@@ -46,7 +46,7 @@ class _UnrolledAttention:
         self._own: list[tuple[Tensor, Tensor]] = []
 
     def mix(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-        """Values mixed for q [B, heads, T, D] by this step's k [B, kv, T, D] and v [B, kv, T, E]."""
+        """This step's values v [B, kv, T, E] mixed for q [B, heads, T, D] and k [B, kv, T, D]."""
         group = q.shape[1] // k.shape[1]
         k, v = k.repeat_interleave(group, dim=1), v.repeat_interleave(group, dim=1)
         if self._first is None:
