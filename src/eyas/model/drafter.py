@@ -15,7 +15,7 @@ from eyas.model.draft_layer import DraftLayer, layers_of
 from eyas.model.draft_shape import DraftShape
 from eyas.model.rms_norm import RmsNorm
 from eyas.model.rope import RopeTable
-from eyas.spec import Eagle3Spec, Feedback, Ownership, VocabMap
+from eyas.spec import Eagle3Spec, Feedback, LastState, Ownership, VocabMap
 
 
 class Drafter(nn.Module):
@@ -156,9 +156,10 @@ class Drafter(nn.Module):
                 f"the drafter expects target states {shape.target_hidden} wide, "
                 f"but the target is {embedding.shape[1]} wide"
             )
-        if not shape.captured and shape.target_hidden != shape.hidden:
+        alone = isinstance(self.spec.conditioning, LastState)
+        if alone and shape.target_hidden != shape.hidden:
             raise TargetError(
-                f"the drafter is {shape.hidden} wide and takes a state of the target as it is, "
+                f"the drafter is {shape.hidden} wide and takes the target's last state as it is, "
                 f"but the target is {shape.target_hidden} wide"
             )
         if embedding.shape[0] < shape.vocab:
