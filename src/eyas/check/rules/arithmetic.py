@@ -113,6 +113,7 @@ class LayerArithmeticDiffers(FactRule):
     name = "layer-arithmetic-differs"
     written = False
     facts = ("rms_norm_eps", "activation", "attention.bias", "attention.qk_norm", "later_norm")
+    both = ("later_norm",)  # None where there is one layer, and the number of layers has its rule
     words = ("q_norm", "attention_bias", "runs before attention")
     effect = "every draft step is computed otherwise than trained"
 

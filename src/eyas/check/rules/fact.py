@@ -22,6 +22,7 @@ class FactRule(ViewRule):
 
     facts: ClassVar[tuple[str, ...]]  # paths from Eagle3Spec: "rope", "attention.bias"
     words: ClassVar[tuple[str, ...]]
+    both: ClassVar[tuple[str, ...]] = ()  # of them, those compared only where both have a value
     written: ClassVar[bool] = True  # whether another config can state it, for some engine
     saying: ClassVar[str] = "{engine} computes with {what} {served}; trained with {trained}"
 
@@ -32,6 +33,8 @@ class FactRule(ViewRule):
         for path in self.facts:
             before, after = fact_at(trained, path), fact_at(served, path)
             if before is None or after is None or before.value == after.value:
+                continue
+            if path in self.both and None in (before.value, after.value):
                 continue
             yield self.difference(view, path, before, after)
 
