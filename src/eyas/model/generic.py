@@ -12,34 +12,11 @@ import torch
 from torch import Tensor, nn
 
 from eyas.errors import TargetError, UnsupportedError
+from eyas.model.generic_cache import GenericCache
 from eyas.model.target import Reading, Target, TargetCache, TargetFacts, TargetSizes
 
 PROBE_IDS = (1, 2, 3)
 PROBE_TOLERANCE = 1e-3
-
-
-class GenericCache(TargetCache):
-    """A transformers DynamicCache; rolling back crops it."""
-
-    def __init__(self, config: Any, capacity: int) -> None:
-        from transformers import DynamicCache
-
-        self.held = DynamicCache(config=config)
-        self.capacity = capacity
-
-    @property
-    def length(self) -> int:
-        """How many slots hold a token."""
-        return int(self.held.get_seq_length())
-
-    def rollback(self, length: int) -> None:
-        """Forget everything after the first `length` slots."""
-        surplus = self.length - length
-        if not 0 <= length <= self.length:
-            raise TargetError(f"cannot roll a cache of {self.length} tokens back to {length}")
-        if surplus:
-            # a negative count is what to remove; transformers 5.24 takes no other
-            self.held.crop(-surplus)
 
 
 class GenericTarget(Target):
@@ -87,10 +64,14 @@ class GenericTarget(Target):
     ) -> Reading:
         """Append `ids_BT` to the cache and read the new positions.
 
-        Raises TargetError for another target's cache, or a boundary that does not exist.
+        Raises TargetError for another target's cache or a full one, or a boundary that does not
+        exist.
         """
         if not isinstance(cache, GenericCache):
             raise TargetError("this cache was not made by this target's `new_cache`")
+        end = cache.length + ids_BT.shape[1]
+        if end > cache.capacity:
+            raise TargetError(f"the cache holds {cache.capacity} tokens; {end} were asked for")
         last = self.facts.num_layers
         unknown = [k for k in boundaries if not 0 <= k <= last]
         if unknown:
@@ -160,17 +141,16 @@ def load_generic(
     dtype: torch.dtype,
     device: torch.device,
 ) -> GenericTarget:
-    """The model of `directory` through transformers.
+    """The model of `directory` through transformers; of a wrapper (`text_config`), the text model.
 
     Raises TargetError when transformers cannot read it, or its layers are not where they are in
-    all common decoders.
+    all common decoders, and UnsupportedError when it cannot be run as a target.
     """
-    from transformers import AutoModelForCausalLM
     from transformers.utils import logging
 
     logging.disable_progress_bar()
     try:
-        model = AutoModelForCausalLM.from_pretrained(directory, dtype=dtype, local_files_only=True)
+        model = _class_of(directory).from_pretrained(directory, dtype=dtype, local_files_only=True)
     except (OSError, ValueError) as error:
         raise TargetError(f"`{directory}` cannot be loaded as a model: {error}") from error
     model = model.to(device).eval().requires_grad_(False)
@@ -193,3 +173,14 @@ def load_generic(
         dtype=dtype,
     )
     return GenericTarget(facts, model)
+
+
+def _class_of(directory: Path) -> Any:
+    """The class that the config names, which for a wrapper AutoModelForCausalLM does not know."""
+    import transformers
+
+    config = transformers.AutoConfig.from_pretrained(directory, local_files_only=True)
+    named = getattr(transformers, (config.architectures or [""])[0], None)
+    if isinstance(named, type) and issubclass(named, transformers.PreTrainedModel):
+        return named
+    return transformers.AutoModelForCausalLM
