@@ -10,7 +10,7 @@ import pytest
 from eyas.check import RULES, explain, rule_of
 from eyas.check.rules.fact import FactRule
 from eyas.errors import UsageError
-from eyas.spec import Eagle3Spec, Fused, LastState, Mha, Mla
+from eyas.spec import Eagle3Spec, Fused, LastState, Mha, Mla, Unfused
 
 HEADINGS = ("What it checks", "Why it matters", "How to fix it", "Example")
 
@@ -34,7 +34,9 @@ def test_every_rule_explains_itself(rule: object) -> None:
 def test_every_fact_is_compared() -> None:
     paths = {field.name for field in fields(Eagle3Spec)} - {"attention", "conditioning"}
     paths |= {f"attention.{field.name}" for kind in (Mha, Mla) for field in fields(kind)}
-    paths |= {f"conditioning.{f.name}" for kind in (Fused, LastState) for f in fields(kind)}
+    paths |= {
+        f"conditioning.{f.name}" for kind in (Fused, LastState, Unfused) for f in fields(kind)
+    }
     compared = {path for rule in RULES if isinstance(rule, FactRule) for path in rule.facts}
     assert paths - compared == ELSEWHERE
     assert compared <= paths

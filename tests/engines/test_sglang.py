@@ -2,6 +2,8 @@ from typing import Any
 
 import pytest
 from tests.engines.drafters import (
+    HEADS,
+    KV,
     VD,
     D,
     H,
@@ -29,6 +31,7 @@ from eyas.spec import (
     Served,
     Stage,
     Unfilled,
+    Unfused,
     VocabMap,
 )
 
@@ -197,8 +200,32 @@ def test_without_states_fc_is_skipped_and_nothing_else_changes() -> None:
 def test_one_captured_state_as_wide_as_the_drafter_skips_fc() -> None:
     tensors = shapes() | {"fc.weight": (H, H)}
     result = served(NEW, flat_config(**ids(7)), tensors)
-    assert isinstance(result.spec.conditioning, LastState)
+    assert isinstance(result.spec.conditioning, Unfused)
+    assert result.spec.conditioning.boundaries.value == (8,)
     assert result.refusal is None
+
+
+def test_a_tied_head_cannot_be_launched_as_eagle() -> None:
+    config = flat_config(tie_word_embeddings=True)
+    refusal = served(OLD, config, shapes(), "speculative_algorithm=EAGLE").refusal
+    assert refusal.stage is Stage.LOAD
+    assert "deletes its weight twice" in refusal.message
+    assert served(OLD, config, shapes()).refusal is None
+
+
+def test_a_fused_tensor_fills_each_part_from_its_own_row() -> None:
+    tensors = shapes() | {"midlayer.self_attn.qkv_proj.weight": (HEADS * D + 2 * KV * D, 2 * H)}
+    for part in "qv":
+        del tensors[f"midlayer.self_attn.{part}_proj.weight"]
+    landing = served(NEW, flat_config(), tensors).landing
+    qkv = next(p for p in landing.parameters if p.name.endswith("qkv_proj.weight"))
+    fused = "midlayer.self_attn.qkv_proj.weight"
+    # what is read later, in the order of the file, wins: here the fused tensor
+    assert [(s.source.tensor, s.offset) for s in qkv.segments] == [
+        (fused, 0),
+        (fused, 16),
+        (fused, 24),
+    ]
 
 
 def test_a_wider_target_needs_target_hidden_size() -> None:

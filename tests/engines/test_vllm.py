@@ -23,6 +23,7 @@ from eyas.spec import (
     Ownership,
     Served,
     Stage,
+    Unfused,
     VocabMap,
 )
 
@@ -166,9 +167,24 @@ def test_a_short_tensor_is_refused_and_a_long_one_cut() -> None:
 
 def test_without_states_there_is_no_fc() -> None:
     config = flat_config(eagle_config={"use_aux_hidden_state": False})
-    result = served(config, shapes())
+    result = served(config, shapes(), engine="vllm@0.32.0:v1")
     assert isinstance(result.spec.conditioning, LastState)
+    assert result.spec.conditioning.after_final_norm.value
     assert [t.name for t in result.landing.lost] == ["fc.weight"]
+    assert result.refusal is None
+
+
+def test_the_v2_runner_captures_states_whether_or_not_there_is_an_fc() -> None:
+    config = flat_config(eagle_config={"use_aux_hidden_state": False})
+    three = served(config, shapes(), engine="vllm@0.32.0:v2")
+    assert three.refusal.stage is Stage.FIRST_REQUEST
+    assert "3 states of 16" in three.refusal.message
+    one = served(
+        config | {"eagle_aux_hidden_state_layer_ids": [7]}, shapes(), engine="vllm@0.32.0:v2"
+    )
+    assert isinstance(one.spec.conditioning, Unfused)
+    assert one.spec.conditioning.boundaries.value == (7,)
+    assert one.refusal is None
 
 
 def test_mask_hidden_is_left_out_with_a_warning() -> None:

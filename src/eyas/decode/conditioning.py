@@ -1,4 +1,4 @@
-"""What a drafter reads of its target: fused states at captured boundaries, or one last state."""
+"""What a drafter reads of its target: captured states, fused or as they are, or one last state."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from torch import Tensor
 
 from eyas.model.drafter import Drafter
 from eyas.model.target import Reading, Target
-from eyas.spec import Fused, boundaries_of
+from eyas.spec import LastState, Unfused, boundaries_of
 
 
 def boundaries_read(drafter: Drafter, target: Target) -> tuple[int, ...]:
@@ -15,7 +15,7 @@ def boundaries_read(drafter: Drafter, target: Target) -> tuple[int, ...]:
     Raises TargetError when the target has no such boundary.
     """
     conditioning = drafter.spec.conditioning
-    if not isinstance(conditioning, Fused):
+    if isinstance(conditioning, LastState):
         return ()
     return boundaries_of(conditioning.boundaries.value, target.facts.num_layers)
 
@@ -23,9 +23,11 @@ def boundaries_read(drafter: Drafter, target: Target) -> tuple[int, ...]:
 def conditioned(drafter: Drafter, target: Target, reading: Reading) -> Tensor:
     """The first hidden state of a draft, [B, T, H], from a reading of the target."""
     conditioning = drafter.spec.conditioning
-    if isinstance(conditioning, Fused):
-        assert reading.captured_BTC is not None  # asked for by boundaries_read
-        return drafter.fuse(reading.captured_BTC)
-    if conditioning.after_final_norm.value:
-        return target.normed(reading.final_BTH)
-    return reading.final_BTH
+    if isinstance(conditioning, LastState):
+        if conditioning.after_final_norm.value:
+            return target.normed(reading.final_BTH)
+        return reading.final_BTH
+    assert reading.captured_BTC is not None  # asked for by boundaries_read
+    if isinstance(conditioning, Unfused):
+        return reading.captured_BTC
+    return drafter.fuse(reading.captured_BTC)

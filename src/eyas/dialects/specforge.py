@@ -31,6 +31,7 @@ from eyas.spec import (
     LastState,
     Mha,
     Mla,
+    Unfused,
     assumed,
 )
 
@@ -149,7 +150,9 @@ def _attention_keys(attention: Mha | Mla) -> dict[str, Any]:
     }
 
 
-def _conditioning_keys(conditioning: Fused | LastState, ids: str) -> dict[str, Any]:
+def _conditioning_keys(conditioning: Fused | LastState | Unfused, ids: str) -> dict[str, Any]:
+    if isinstance(conditioning, Unfused):
+        raise ConversionError(f"{name} has no key for captured states without an fc over them")
     if isinstance(conditioning, LastState):
         if not conditioning.after_final_norm.value:
             raise ConversionError(

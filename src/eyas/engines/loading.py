@@ -27,11 +27,12 @@ class Misfit(Exception):  # noqa: N818 - what the engine's loader raises, named 
 
 @dataclass(frozen=True, slots=True)
 class _Write:
-    """What fills a part: a tensor, so many of its elements, and so many zeros."""
+    """What fills a part: a tensor from row `offset` on, so many elements, and so many zeros."""
 
     tensor: str
     elements: int
     zeros: int
+    offset: int = 0
 
 
 class Loading:
@@ -78,9 +79,11 @@ class Loading:
             raise Misfit(_difference(tensor, parameter.name, parameter.shape))
         if tensor.shape[0] < parameter.rows:
             raise Misfit(_difference(tensor, parameter.name, parameter.shape))
+        offset = 0
         for index, part in enumerate(parameter.parts):
             elements = part.rows * parameter.row_elements
-            self._writes[parameter.name, index] = _Write(tensor.name, elements, 0)
+            self._writes[parameter.name, index] = _Write(tensor.name, elements, 0, offset)
+            offset += part.rows
 
     def landing(self, replaced: Mapping[str, FromTarget]) -> Landing:
         """The account of the load; `replaced` names what overwrites parameters after it."""
@@ -138,6 +141,7 @@ class Loading:
                     source=source if write is None else FromTensor(tensor=write.tensor),
                     role=part.role,
                     zeros=0 if write is None else write.zeros,
+                    offset=0 if write is None else write.offset,
                 )
             )
             row += part.rows

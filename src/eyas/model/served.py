@@ -2,37 +2,22 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
-
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from eyas import dialects
 from eyas.checkpoint import Checkpoint
+from eyas.engines.vllm.claims import SLIDING_WINDOW
 from eyas.errors import EngineError, UnsupportedError
 from eyas.model.drafter import Drafter
+from eyas.model.fill import Fill, Filler
+from eyas.model.landed import LandedWeights
 from eyas.model.target import Target
-from eyas.model.weights import read_tensor
-from eyas.spec import (
-    Eagle3Spec,
-    FromTensor,
-    Initialisation,
-    Landing,
-    Segment,
-    Served,
-    Unfilled,
-)
+from eyas.model.weights import RoleTensors
+from eyas.spec import Eagle3Spec, Fused, Ownership, Served, VocabMap
 
+__all__ = ["Fill", "served_drafter"]
 
-class Fill(StrEnum):
-    """What stands in for uninitialised memory, whose contents nobody can know.
-
-    The truth of a server lies anywhere among these, so a result is given as the range over them.
-    """
-
-    ZEROS = "zeros"
-    NORMAL = "normal"  # N(0, 0.02), a common initialisation
-    SHUFFLED = "shuffled"  # the trained values in a random order: right in scale, void of meaning
+_FUSION = ("fc.", "fc_norm.", "input_norm.")
 
 
 def served_drafter(
@@ -40,68 +25,86 @@ def served_drafter(
 ) -> Drafter:
     """`checkpoint` as `served` has it, ready to draft for `target`.
 
-    Parameters that nothing fills hold `fill`, or ones where the engine's construction leaves
-    ones. Raises EngineError when the engine refuses the checkpoint, and UnsupportedError for a
-    drafter that eyas cannot run.
+    Parameters that hold uninitialised memory get `fill`; what construction leaves there on
+    purpose (ones, zeros, random numbers) is made the same way here. The result depends on `seed`
+    and on nothing else that is random.
+
+    Raises EngineError when the engine refuses the checkpoint or would crash with its map, and
+    UnsupportedError for a drafter that eyas cannot run.
     """
+    engine = f"{served.engine} {served.version}"
     if served.refusal is not None:
-        raise EngineError(
-            f"{served.engine} {served.version} does not serve this drafter: "
-            f"{served.refusal.message}"
-        )
+        raise EngineError(f"{engine} does not serve this drafter: {served.refusal.message}")
     if not isinstance(served.spec, Eagle3Spec) or served.landing is None:
         raise UnsupportedError("only EAGLE-3 drafters can be run as served")
+    _refuse_sliding_window(served, checkpoint)
     drafter = Drafter(served.spec, embedding=target.embedding_VH, head=target.head_VH)
-    weights = _Weights(served.landing, checkpoint, fill, seed)
-    state = {
-        name: weights.role(name, tuple(held.shape)) for name, held in drafter.state_dict().items()
-    }
+    roles = {s.role for p in served.landing.parameters for s in p.segments if s.role is not None}
+    _add_biases(drafter, roles)
+    shapes = {role: tuple(held.shape) for role, held in drafter.state_dict().items()}
+    _require_computed(roles - shapes.keys(), served.spec)
+    landed = LandedWeights(served.landing, checkpoint, shapes)
+    filler = Filler(RoleTensors(checkpoint, shapes), fill, seed)
+    state = {role: landed.read(role, filler) for role in shapes}
+    if "d2t" in state:
+        state["d2t"] = _usable_map(state["d2t"], served.spec, target, engine)
     drafter.load_state_dict(state, strict=True)
     return drafter.to(dtype=target.facts.dtype, device=target.embedding_VH.device).eval()
 
 
-class _Weights:
-    """The drafter's matrices by role, put together from a landing's segments."""
+def _add_biases(drafter: Drafter, roles: set[str]) -> None:
+    """Give linear layers the biases that the engine makes, whether or not anything fills them."""
+    for role in roles:
+        name, _, kind = role.rpartition(".")
+        if kind != "bias" or role in drafter.state_dict():
+            continue
+        try:
+            module = drafter.get_submodule(name)
+        except AttributeError:
+            continue  # of a part that is never computed, which `_require_computed` looks at
+        if isinstance(module, nn.Linear):
+            module.bias = nn.Parameter(torch.zeros(module.out_features))
 
-    def __init__(self, landing: Landing, checkpoint: Checkpoint, fill: Fill, seed: int) -> None:
-        self._checkpoint = checkpoint
-        self._fill = fill
-        self._random = torch.Generator().manual_seed(seed)
-        self._segments: dict[str, Segment] = {}
-        for parameter in landing.parameters:
-            for segment in parameter.segments:
-                if segment.role is not None:
-                    self._segments[segment.role] = segment
-        roles = dialects.recognise(checkpoint).roles(checkpoint)
-        self._trained = {role: tensor for tensor, role in roles.items()}
 
-    def role(self, name: str, shape: tuple[int, ...]) -> Tensor:
-        if name == "d2t":
-            return read_tensor(self._checkpoint, self._trained["d2t"])
-        if name not in self._segments:
-            raise UnsupportedError(f"no parameter of the engine is `{name}` alone")
-        source = self._segments[name].source
-        if isinstance(source, FromTensor):
-            held = read_tensor(self._checkpoint, source.tensor)
-            if tuple(held.shape) != shape:
-                raise UnsupportedError(
-                    f"`{source.tensor}` lands with another shape than it has, {tuple(held.shape)}"
-                    f" in place of {shape}; a cut or padded tensor cannot be run yet"
-                )
-            return held
-        if not isinstance(source, Unfilled):
-            raise UnsupportedError(f"`{name}` is filled by {source}, which cannot be run yet")
-        if source.initialisation is Initialisation.ONES:
-            return torch.ones(shape)
-        if source.initialisation is Initialisation.ZEROS or self._fill is Fill.ZEROS:
-            return torch.zeros(shape)
-        if self._fill is Fill.NORMAL:
-            return torch.randn(shape, generator=self._random) * 0.02
-        return self._shuffled(name, shape)
+def _require_computed(surplus: set[str], spec: Eagle3Spec) -> None:
+    """Raise UnsupportedError for a role of the engine that the drafter here lacks and needs."""
+    for role in sorted(surplus):
+        never_called = (
+            (role.startswith(_FUSION) and not isinstance(spec.conditioning, Fused))
+            or (role == "embed_tokens.weight" and spec.embedding.value is Ownership.TARGET)
+            or (role == "lm_head.weight" and spec.head.value is not Ownership.OWN)
+            or (role == "d2t" and spec.vocab_map.value is VocabMap.PREFIX)  # a map of zeros
+        )
+        if not never_called:
+            raise UnsupportedError(f"the engine computes with `{role}`, which cannot be run yet")
 
-    def _shuffled(self, name: str, shape: tuple[int, ...]) -> Tensor:
-        tensor = self._trained.get(name)
-        if tensor is None:  # nothing was trained for it, so no scale is known either
-            return torch.randn(shape, generator=self._random) * 0.02
-        flat = read_tensor(self._checkpoint, tensor).flatten()
-        return flat[torch.randperm(len(flat), generator=self._random)].reshape(shape)
+
+def _refuse_sliding_window(served: Served, checkpoint: Checkpoint) -> None:
+    layer = checkpoint.config.get("transformer_layer_config")
+    config = layer if isinstance(layer, dict) else checkpoint.config
+    types = config.get("layer_types")
+    slides = isinstance(types, list) and "sliding_attention" in types
+    if SLIDING_WINDOW in served.claims and slides:
+        raise UnsupportedError(
+            f"{served.engine} serves this drafter with a sliding window, which cannot be run yet"
+        )
+
+
+def _usable_map(d2t: Tensor, spec: Eagle3Spec, target: Target, engine: str) -> Tensor:
+    """`d2t` cut to the draft vocabulary; EngineError where an id would lie outside the target's."""
+    size = spec.draft_vocab_size.value
+    if d2t.ndim != 1 or len(d2t) < size:
+        raise EngineError(
+            f"{engine} would crash with this drafter: its map has shape {tuple(d2t.shape)} and its"
+            f" head {size} rows"
+        )
+    d2t = d2t[:size].to(torch.int64)
+    ids = d2t + torch.arange(size) if spec.vocab_map.value is VocabMap.OFFSETS else d2t
+    vocabulary = len(target.embedding_VH)
+    outside = ids[(ids < 0) | (ids >= vocabulary)]
+    if len(outside):
+        raise EngineError(
+            f"{engine} would crash with this drafter: its map names token {int(outside[0])} of a"
+            f" vocabulary of {vocabulary}"
+        )
+    return d2t

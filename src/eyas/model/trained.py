@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from torch import Tensor
+
 from eyas import dialects
 from eyas.checkpoint import Checkpoint
 from eyas.errors import CheckpointError, UnsupportedError
 from eyas.model.drafter import Drafter
 from eyas.model.target import Target
-from eyas.model.weights import read_tensor
+from eyas.model.weights import RoleTensors
 from eyas.spec import Eagle3Spec
 
 # Training alone reads these: a mask over the target's vocabulary.
@@ -17,26 +19,47 @@ _TRAINING_ONLY = frozenset({"t2d"})
 def trained_drafter(checkpoint: Checkpoint, target: Target) -> Drafter:
     """`checkpoint` as its producer means it, ready to draft for `target`, in the target's dtype.
 
-    Raises CheckpointError for a weight that is missing or surplus, TargetError when the target
-    does not fit, and UnsupportedError for a drafter that eyas cannot run.
+    Raises CheckpointError for a weight that is missing, surplus or of another shape, TargetError
+    when the target does not fit, and UnsupportedError for a drafter that eyas cannot run.
     """
     dialect, spec = dialects.read(checkpoint)
     if not isinstance(spec, Eagle3Spec):
         raise UnsupportedError(f"`{checkpoint.location}` is no EAGLE-3 drafter: {spec.why}")
     drafter = Drafter(spec, embedding=target.embedding_VH, head=target.head_VH)
-    roles = dialect.roles(checkpoint)
-    named = {role: tensor for tensor, role in roles.items() if role not in _TRAINING_ONLY}
-    needed = set(drafter.state_dict())
-    for missing in sorted(needed - named.keys()):
-        raise CheckpointError(
-            f"`{checkpoint.location}` has no tensor for `{missing}`, which its config asks for",
-            hint=f"eyas inspect {checkpoint.location}",
-        )
-    surplus = set(checkpoint.tensors) - roles.keys() | {named[r] for r in named.keys() - needed}
-    for name in sorted(surplus):
+    shapes = {role: tuple(held.shape) for role, held in drafter.state_dict().items()}
+    tensors = RoleTensors(checkpoint, shapes)
+    state = {role: _weight(checkpoint, tensors, role, shape) for role, shape in shapes.items()}
+    used = {tensors.tensor(role) for role in shapes}
+    unused = {
+        name for name, role in dialect.roles(checkpoint).items() if role not in _TRAINING_ONLY
+    } | (checkpoint.tensors.keys() - dialect.roles(checkpoint).keys())
+    for name in sorted(unused - used):
         raise CheckpointError(
             f"{checkpoint.place(name)} is no weight of the drafter that the config describes",
             hint=f"eyas inspect {checkpoint.location}",
         )
-    drafter.load_state_dict({r: read_tensor(checkpoint, named[r]) for r in needed}, strict=True)
+    drafter.load_state_dict(state, strict=True)
     return drafter.to(dtype=target.facts.dtype, device=target.embedding_VH.device).eval()
+
+
+def _weight(
+    checkpoint: Checkpoint, tensors: RoleTensors, role: str, shape: tuple[int, ...]
+) -> Tensor:
+    name = tensors.tensor(role)
+    if name is None:
+        raise CheckpointError(
+            f"`{checkpoint.location}` has no tensor for `{role}`, which its config asks for",
+            hint=f"eyas inspect {checkpoint.location}",
+        )
+    held = tensors.read(role)
+    if tuple(held.shape) != shape:
+        raise CheckpointError(
+            f"{checkpoint.place(name)} is {_sizes(tuple(held.shape))}, but the config asks for"
+            f" {_sizes(shape)}",
+            hint=f"eyas inspect {checkpoint.location}",
+        )
+    return held
+
+
+def _sizes(shape: tuple[int, ...]) -> str:
+    return " x ".join(map(str, shape)) or "a scalar"

@@ -11,6 +11,7 @@ from eyas.spec.draft import (
     Mha,
     Mla,
     Recognised,
+    Unfused,
 )
 from eyas.spec.fact import Fact, Origin, absent, assumed, declared, inferred
 from eyas.spec.landing import (
@@ -60,6 +61,7 @@ __all__ = [
     "Stage",
     "TensorLanding",
     "Unfilled",
+    "Unfused",
     "VocabMap",
     "absent",
     "assumed",

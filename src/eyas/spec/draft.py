@@ -63,13 +63,35 @@ class Fused:
 class LastState:
     """One state of the target, used as it is: fc never runs.
 
-    SGLang and vLLM hand over what the target's head sees, the state after its final norm: SGLang
-    0.5.10.post1, layers/logits_processor.py:551-556 stores what models/llama.py:405 has normed;
-    vLLM 0.32.0, v1/worker/gpu_model_runner.py:4958 takes the model's normed output.
+    SGLang and vLLM hand over what the target's head sees, the state after its final norm:
+
+    - SGLang 0.5.10.post1: without captured states, layers/logits_processor.py:555-556 stores the
+      states that it was given, which models/llama.py:405 has normed; a state from before the norm
+      would win (:584-587), and no model of that version passes one.
+    - SGLang 0.5.23: layers/logits_processor.py:868-871 stores them, models/llama.py:498 norms
+      them. DeepSeek-V4 alone passes its state from before the norm
+      (model_executor/runner/eager_runner.py:429-435), and that one is stored.
+    - vLLM 0.32.0: the V1 runner takes the model's output (v1/worker/gpu_model_runner.py:4958,
+      4975, 4996), the V2 runner too (v1/worker/gpu/spec_decode/target_dependent_ar/
+      speculator.py:215-216); model_executor/models/llama.py:452 has normed it. Again
+      DeepSeek-V4 is the exception (v1/worker/gpu_model_runner.py:4940-4944).
     """
 
     reason: Fact[str]
     after_final_norm: Fact[bool]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unfused:
+    """The captured states, together as wide as the drafter, used as they are: fc never runs.
+
+    SGLang runs fc only where the width that arrives is not the embedding's, so that a single
+    captured state of the drafter's own width passes by it. vLLM's V2 runner hands over captured
+    states to a drafter without fc (`use_aux_hidden_state` false).
+    """
+
+    reason: Fact[str]
+    boundaries: Fact[Boundaries]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,7 +108,7 @@ class Eagle3Spec:
     num_layers: Fact[int]
     later_norm: Fact[LaterNorm | None]  # None where there is one layer
     attention: Mha | Mla
-    conditioning: Fused | LastState
+    conditioning: Fused | LastState | Unfused
     activation: Fact[str]
     rms_norm_eps: Fact[float]
     rope: Fact[Rope]

@@ -62,6 +62,8 @@ class Segment:
     `role` is the matrix of the drafter that these rows are, by the name that `model.Drafter` gives
     it (``layers.0.self_attn.q_proj.weight``); None where they are no part of its arithmetic.
     `zeros` counts the elements that the engine fills with zeros because the tensor is too small.
+    `offset` is the row of the tensor that comes to lie in row `start`: a tensor that holds several
+    parts, such as a fused qkv_proj, fills each from another row on.
     """
 
     start: int
@@ -69,6 +71,7 @@ class Segment:
     source: SegmentSource
     role: str | None
     zeros: int = 0
+    offset: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

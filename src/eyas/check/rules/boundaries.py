@@ -16,6 +16,7 @@ from eyas.spec import (
     Fact,
     Fused,
     Origin,
+    Unfused,
     boundaries_of,
 )
 
@@ -80,13 +81,14 @@ class BoundariesShifted(ViewRule):
 
 
 def _boundaries(view: View) -> tuple[Fact[Boundaries], Fact[Boundaries]] | None:
-    """The boundaries of both sides, where both fuse."""
+    """The boundaries of both sides, where both capture."""
     trained, served = view.trained.spec, view.served.spec
     if not isinstance(trained, Eagle3Spec) or not isinstance(served, Eagle3Spec):
         return None
-    if not isinstance(trained.conditioning, Fused) or not isinstance(served.conditioning, Fused):
+    before, after = trained.conditioning, served.conditioning
+    if not isinstance(before, Fused) or not isinstance(after, Fused | Unfused):
         return None
-    return trained.conditioning.boundaries, served.conditioning.boundaries
+    return before.boundaries, after.boundaries
 
 
 def _has_default(*facts: Fact[Boundaries]) -> bool:

@@ -8,7 +8,7 @@ from eyas.check.finding import Finding, Skip
 from eyas.check.rules.fact import FactRule, cited, remedy, with_source
 from eyas.check.rules.rule import ViewRule
 from eyas.check.view import View
-from eyas.spec import Eagle3Spec, Fused, LastState
+from eyas.spec import Eagle3Spec, Fused, LastState, Unfused
 
 
 class FusionBypassed(ViewRule):
@@ -39,13 +39,16 @@ class FusionBypassed(ViewRule):
         if not isinstance(trained, Eagle3Spec) or not isinstance(served, Eagle3Spec):
             return
         before, after = trained.conditioning, served.conditioning
-        if not isinstance(before, Fused) or not isinstance(after, LastState):
+        if not isinstance(before, Fused) or not isinstance(after, LastState | Unfused):
             return
+        if isinstance(after, LastState):
+            gets = f"one state of the target instead of {before.count.value}"
+        else:
+            gets = "the captured states as they are"
         yield self.finding(
             view,
             place=after.reason.key,
-            message=f"{view.engine} never runs fc: the drafter gets one state of the target"
-            f" instead of {before.count.value}",
+            message=f"{view.engine} never runs fc: the drafter gets {gets}",
             expected=f"fc over {before.count.value} states ({before.count.key})",
             found=with_source(after.reason),
             advice=remedy(view, after.reason),

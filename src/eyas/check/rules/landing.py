@@ -10,7 +10,7 @@ from eyas.check.rules.fact import cited
 from eyas.check.rules.loss import Loss, dropped_layers, effect_of, gaps, lost_with_role, parts_of
 from eyas.check.rules.rule import ViewRule
 from eyas.check.view import View
-from eyas.spec import FromTensor, Landing, LastState
+from eyas.spec import FromTensor, Landing, LastState, Unfused
 
 
 class TensorLost(ViewRule):
@@ -218,7 +218,8 @@ class TensorMisplaced(ViewRule):
         landing = view.served.landing
         if landing is None:
             return
-        bypassed = isinstance(getattr(view.served.spec, "conditioning", None), LastState)
+        conditioning = getattr(view.served.spec, "conditioning", None)
+        bypassed = isinstance(conditioning, LastState | Unfused)
         for parameter in landing.parameters:
             for segment in parameter.segments:
                 source = segment.source

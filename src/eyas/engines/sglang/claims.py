@@ -131,6 +131,18 @@ AUX_OFF = _claim(
     "sglang/srt/model_executor/model_runner_components/spec_aux_hidden_state.py",
     "185-196",
 )
+TIED_EAGLE = _claim(
+    "set_embed_and_head deletes the embedding's weight and then the head's: with"
+    " tie_word_embeddings they are one, and the second deletion raises AttributeError",
+    "sglang/srt/models/llama.py",
+    "895-899",
+)
+LAST_STATE = _claim(
+    "the one state of the target is the one after its final norm (llama.py:498); DeepSeek-V4's"
+    " alone is from before it",
+    "sglang/srt/layers/logits_processor.py",
+    "868-871",
+)
 ROPE_PARAMETERS = _claim(
     "this version runs on transformers 4, which does not know rope_parameters: rope_theta and"
     " rope_scaling alone are read",

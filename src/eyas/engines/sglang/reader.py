@@ -27,6 +27,7 @@ from eyas.spec import (
     Refusal,
     Served,
     Stage,
+    Unfused,
     VocabMap,
     assumed,
     declared,
@@ -59,6 +60,13 @@ def read(
         )
         eagle = serves_as_eagle(settings)
         used += _claims(drafter, capture, contract, eagle=eagle)
+        if eagle and drafter.tied.value:
+            raise Refused(
+                Stage.LOAD,
+                f"{drafter.tied.key} makes head and embedding one module, and putting the target's"
+                " in their place deletes its weight twice",
+                claims.TIED_EAGLE,
+            )
         spec = _spec(checkpoint, drafter, capture, target, eagle=eagle)
         loading = load(checkpoint.tensors.values(), parameters_of(drafter, contract), contract)
         landing = loading.landing(_replaced(spec, drafter))
@@ -94,9 +102,9 @@ def _claims(drafter: Drafter, capture: Capture, contract: Contract, *, eagle: bo
     if drafter.config.has("rope_parameters") and not contract.rope_parameters:
         used.append(claims.ROPE_PARAMETERS)
     if eagle:
-        used.append(claims.ALGORITHM_EAGLE)
+        used.extend((claims.ALGORITHM_EAGLE, claims.LAST_STATE))
     elif not drafter.uses_states.value:
-        used.append(claims.AUX_OFF)
+        used.extend((claims.AUX_OFF, claims.LAST_STATE))
     else:
         used.extend(capture.claims)
     return used
@@ -108,13 +116,13 @@ def _target_width(drafter: Drafter, target: TargetFacts | None) -> int:
     return drafter.sizes.target_hidden_size.value
 
 
-def _last_state(
+def _without_fc(
     drafter: Drafter,
     capture: Capture,
     target: TargetFacts | None,
     *,
     eagle: bool,
-) -> LastState | None:
+) -> LastState | Unfused | None:
     """The conditioning where fc never runs, None where it does."""
     if eagle:
         return LastState(
@@ -133,14 +141,14 @@ def _last_state(
         )
     width = capture.count * _target_width(drafter, target)
     if width == drafter.sizes.hidden_size.value:
-        return LastState(
+        return Unfused(
             reason=capture.boundaries.map(
                 lambda _: (
                     f"the captured states are {width} wide, as wide as the embedding, and"
                     " fc is skipped"
                 )
             ),
-            after_final_norm=capture.boundaries.map(lambda _: False),
+            boundaries=capture.boundaries,
         )
     return None
 
@@ -154,7 +162,8 @@ def _spec(
     eagle: bool,
 ) -> Eagle3Spec:
     config = drafter.config
-    conditioning: Fused | LastState | None = _last_state(drafter, capture, target, eagle=eagle)
+    conditioning: Fused | LastState | Unfused | None
+    conditioning = _without_fc(drafter, capture, target, eagle=eagle)
     if conditioning is None:
         conditioning = Fused(
             boundaries=capture.boundaries,

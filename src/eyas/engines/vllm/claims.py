@@ -63,6 +63,17 @@ AUX_OFF = _claim(
     _EAGLE3,
     "209-250, 462-463",
 )
+AUX_OFF_V2 = _claim(
+    "the V2 runner captures states for every eagle3 drafter, use_aux_hidden_state or not; without"
+    " fc they reach the drafter as they are, and other widths than its own raise",
+    "vllm/v1/worker/gpu/model_runner.py",
+    "300-307",
+)
+LAST_STATE = _claim(
+    "the one state of the target is its output after the final norm",
+    "vllm/v1/worker/gpu_model_runner.py",
+    "4958, 4975, 4996",
+)
 UNKNOWN_NAME = _claim(
     "every name but lm_head gets `model.` in front, midlayer. becomes layers.0., and a name that"
     ' is no parameter raises "There is no module or parameter named"; unknown biases and'

@@ -24,6 +24,7 @@ from eyas.spec import (
     Refusal,
     Served,
     Stage,
+    Unfused,
     assumed,
     declared,
 )
@@ -56,11 +57,11 @@ def read(
         config = draft_config(checkpoint, version, method)
         drafter = drafter_of(config, target)
         capture = capture_of(config, runner, target)
-        last_state = _last_state(drafter, method)
-        used += _claims(drafter, capture, last_state, method, speculators=speculators)
-        spec = _spec(checkpoint, drafter, capture, last_state, target)
+        unfused = _without_fc(drafter, capture, method, runner)
+        used += _claims(drafter, capture, unfused, method, speculators=speculators)
+        spec = _spec(checkpoint, drafter, capture, unfused, target)
         landing = load(checkpoint.tensors.values(), drafter).landing(_replaced(spec))
-        _require_width(drafter, capture, last_state, target)
+        _require_width(drafter, capture, unfused, target)
     except Refused as end:
         refusal = end.refusal
         used.append(refusal.claim)
@@ -78,7 +79,7 @@ def read(
 def _claims(
     drafter: Drafter,
     capture: Capture,
-    last_state: LastState | None,
+    unfused: LastState | Unfused | None,
     method: str,
     *,
     speculators: bool,
@@ -86,9 +87,11 @@ def _claims(
     used = [claims.UNKNOWN_NAME, claims.MISSING, claims.MAP, claims.EMBEDDING, claims.HEAD]
     used.append(claims.SPECULATORS if speculators else claims.RESIDUAL)
     if method == "eagle":
-        used.append(claims.METHOD_EAGLE)
-    elif last_state is not None:
-        used.append(claims.AUX_OFF)
+        used.extend((claims.METHOD_EAGLE, claims.LAST_STATE))
+    elif isinstance(unfused, LastState):
+        used.extend((claims.AUX_OFF, claims.LAST_STATE))
+    elif unfused is not None:
+        used.extend((claims.AUX_OFF, claims.AUX_OFF_V2, *capture.claims))
     else:
         used.extend((*capture.claims, claims.WIDTH))
     if drafter.sizes.num_layers.value > 1:
@@ -100,7 +103,9 @@ def _claims(
     return used
 
 
-def _last_state(drafter: Drafter, method: str) -> LastState | None:
+def _without_fc(
+    drafter: Drafter, capture: Capture, method: str, runner: str
+) -> LastState | Unfused | None:
     """The conditioning where fc never runs, None where it does."""
     whose = drafter.config.whose
     if method == "eagle":
@@ -109,6 +114,13 @@ def _last_state(drafter: Drafter, method: str) -> LastState | None:
                 "launched with method eagle: one state, and fc is never called", METHOD_KEY
             ),
             after_final_norm=assumed(True, METHOD_KEY, whose=whose),
+        )
+    if not drafter.uses_states.value and runner == "v2":
+        return Unfused(
+            reason=drafter.uses_states.map(
+                lambda _: "use_aux_hidden_state is false: the captured states, and no fc"
+            ),
+            boundaries=capture.boundaries,
         )
     if not drafter.uses_states.value:
         return LastState(
@@ -130,11 +142,11 @@ def _spec(
     checkpoint: Checkpoint,
     drafter: Drafter,
     capture: Capture,
-    last_state: LastState | None,
+    unfused: LastState | Unfused | None,
     target: TargetFacts | None,
 ) -> Eagle3Spec:
     config = drafter.config
-    conditioning = last_state or Fused(
+    conditioning = unfused or Fused(
         boundaries=capture.boundaries,
         count=drafter.count,
         input_norm=drafter.input_norm,
@@ -191,13 +203,22 @@ def _replaced(spec: Eagle3Spec) -> dict[str, FromTarget]:
 def _require_width(
     drafter: Drafter,
     capture: Capture,
-    last_state: LastState | None,
+    unfused: LastState | Unfused | None,
     target: TargetFacts | None,
 ) -> None:
     """Refuse where the first request raises."""
     one = _target_width(drafter, target)
     hidden = drafter.sizes.hidden_size.value
-    if last_state is not None:
+    if isinstance(unfused, Unfused):
+        if capture.count * one != hidden:
+            raise Refused(
+                Stage.FIRST_REQUEST,
+                f"without fc the target still hands over {capture.count} states of {one}, together"
+                f" {capture.count * one} wide, and the drafter is {hidden}",
+                claims.AUX_OFF_V2,
+            )
+        return
+    if unfused is not None:
         if one != hidden:
             raise Refused(
                 Stage.FIRST_REQUEST,
