@@ -46,8 +46,17 @@ class GenericTarget(Target):
 
     @property
     def final_norm_H(self) -> Tensor:
-        """The gain of the final norm."""
-        return self._weight(self._norm)
+        """The gain of the final norm, whichever way the model stores it.
+
+        Raises UnsupportedError for a norm that is no RMSNorm.
+        """
+        weight = self._weight(self._norm)
+        with torch.inference_mode():
+            gain = self._norm(torch.ones_like(weight)[None, None])[0, 0].float()
+        for stored in (weight, 1 + weight):  # Gemma stores the gain less one
+            if torch.allclose(gain, stored.float(), atol=1e-2, rtol=1e-2):
+                return stored
+        raise UnsupportedError(f"the final norm of `{self.facts.architecture}` is no RMSNorm")
 
     def new_cache(self, batch: int, capacity: int) -> GenericCache:
         """An empty cache; the batch size is known at the first forward."""
