@@ -205,6 +205,15 @@ def test_one_captured_state_as_wide_as_the_drafter_skips_fc() -> None:
     assert result.refusal is None
 
 
+def test_a_state_that_is_never_captured_is_no_boundary() -> None:
+    # of the two ids one is past the target, and the other alone is as wide as the drafter
+    tensors = shapes() | {"fc.weight": (H, 2 * H)}
+    result = served(NEW, flat_config(**ids(7, 11)), tensors)
+    assert isinstance(result.spec.conditioning, Unfused)
+    assert result.spec.conditioning.boundaries.value == (8,)
+    assert result.refusal is None
+
+
 def test_a_tied_head_cannot_be_launched_as_eagle() -> None:
     config = flat_config(tie_word_embeddings=True)
     refusal = served(OLD, config, shapes(), "speculative_algorithm=EAGLE").refusal

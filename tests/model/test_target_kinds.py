@@ -137,6 +137,19 @@ def test_a_gain_is_what_the_norm_multiplies_by(directory: Path) -> None:
     torch.testing.assert_close(target.final_norm_H, target.normed(ones)[0, 0], atol=1e-4, rtol=1e-4)
 
 
+def test_a_missing_weight_is_no_random_one(tmp_path: Path) -> None:
+    from safetensors.torch import load_file, save_file
+
+    model = save(MAKERS["qwen3"], tmp_path / "model")
+    weights = load_file(model / "model.safetensors")
+    del weights["model.layers.3.self_attn.q_norm.weight"]
+    save_file(weights, model / "model.safetensors", metadata={"format": "pt"})
+    with pytest.raises(
+        TargetError, match=r"no tensor `model\.layers\.3\.self_attn\.q_norm\.weight`"
+    ):
+        load_target(model)
+
+
 def test_a_recurrent_state_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UnsupportedError, match="`LinearAttentionLayer`, whose state cannot be"):
         load_target(save(qwen3_next, tmp_path / "model"))

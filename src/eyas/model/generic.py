@@ -152,16 +152,26 @@ def load_generic(
 ) -> GenericTarget:
     """The model of `directory` through transformers; of a wrapper (`text_config`), the text model.
 
-    Raises TargetError when transformers cannot read it, or its layers are not where they are in
-    all common decoders, and UnsupportedError when it cannot be run as a target.
+    Raises TargetError when transformers cannot read it, when a weight is missing, or when its
+    layers are not where they are in all common decoders, and UnsupportedError when it cannot be
+    run as a target.
     """
     from transformers.utils import logging
 
     logging.disable_progress_bar()
     try:
-        model = _class_of(directory).from_pretrained(directory, dtype=dtype, local_files_only=True)
-    except (OSError, ValueError) as error:
+        model, loaded = _class_of(directory).from_pretrained(
+            directory, dtype=dtype, local_files_only=True, output_loading_info=True
+        )
+    except (OSError, ValueError, RuntimeError, ImportError) as error:
         raise TargetError(f"`{directory}` cannot be loaded as a model: {error}") from error
+    # transformers itself would go on with random numbers in their place
+    if loaded["missing_keys"]:
+        missing = sorted(loaded["missing_keys"])
+        raise TargetError(
+            f"`{directory}` has no tensor `{missing[0]}` (of {len(missing)}), which its config"
+            " asks for"
+        )
     model = model.to(device).eval().requires_grad_(False)
     decoder = model.get_decoder()
     if not isinstance(getattr(decoder, "layers", None), nn.ModuleList) or not hasattr(

@@ -64,7 +64,7 @@ def capture_of(
     captured = {i + shift for i in ids}
     if layers is not None:
         captured = {k for k in captured if 0 <= k < layers + inclusive}
-    wanted = tuple(sorted({i + shift for i in ids}))
+    wanted = tuple(sorted(captured))
     default = DefaultBoundaries()
     if contract.graphs_reset_ids and graphs and not _is_default(wanted, default, layers):
         fact: Fact[Boundaries] = assumed(default, _KEY, whose=whose)

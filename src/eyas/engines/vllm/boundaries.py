@@ -36,7 +36,7 @@ def capture_of(config: ConfigView, runner: str, target: TargetFacts | None) -> C
     wanted = tuple(sorted(set(ids)))
     captured = wanted if layers is None else tuple(k for k in wanted if 0 <= k <= layers)
     return Capture(
-        boundaries=declared(wanted, key),
+        boundaries=declared(captured, key),
         count=len(captured),
         claims=(reason, claims.SORTED_IDS),
     )
