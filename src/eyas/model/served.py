@@ -48,8 +48,10 @@ def served_drafter(
     state = {role: landed.read(role, filler) for role in shapes}
     if "d2t" in state:
         state["d2t"] = _usable_map(state["d2t"], served.spec, target, engine)
+    # first to the dtype, so that nothing is rounded twice on the way
+    drafter = drafter.to(dtype=target.facts.dtype, device=target.embedding_VH.device)
     drafter.load_state_dict(state, strict=True)
-    return drafter.to(dtype=target.facts.dtype, device=target.embedding_VH.device).eval()
+    return drafter.eval()
 
 
 def _add_biases(drafter: Drafter, roles: set[str]) -> None:

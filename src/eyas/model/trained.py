@@ -38,8 +38,10 @@ def trained_drafter(checkpoint: Checkpoint, target: Target) -> Drafter:
             f"{checkpoint.place(name)} is no weight of the drafter that the config describes",
             hint=f"eyas inspect {checkpoint.location}",
         )
+    # first to the dtype, so that nothing is rounded twice on the way
+    drafter = drafter.to(dtype=target.facts.dtype, device=target.embedding_VH.device)
     drafter.load_state_dict(state, strict=True)
-    return drafter.to(dtype=target.facts.dtype, device=target.embedding_VH.device).eval()
+    return drafter.eval()
 
 
 def _weight(
