@@ -42,13 +42,18 @@ def ids() -> Tensor:
 
 
 def close(a: Tensor, b: Tensor, dtype: torch.dtype) -> None:
-    tolerance = 1e-4 if dtype is torch.float32 else 0.15
-    torch.testing.assert_close(a, b, atol=tolerance, rtol=tolerance / 5)
+    if dtype is torch.float32:
+        torch.testing.assert_close(a, b, atol=1e-4, rtol=1e-4)
+        return
+    # bf16 keeps 8 bits: an element may be off by a few of them, the whole by far less
+    assert a.shape == b.shape
+    assert (a.float() - b.float()).norm() < 0.02 * b.float().norm()
 
 
 def test_the_path_that_is_taken(kind: str, directory: Path) -> None:
     target = load_target(directory)
-    assert isinstance(target, LlamaTarget if kind == "llama" else GenericTarget)
+    compact = kind.startswith(("llama", "qwen"))
+    assert isinstance(target, LlamaTarget if compact else GenericTarget)
     facts = target.facts
     assert (facts.hidden_size, facts.num_layers, facts.eos_ids) == (32, LAYERS, (1,))
     assert target.embedding_VH.shape == target.head_VH.shape == (facts.vocab_size, 32)

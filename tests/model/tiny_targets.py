@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,16 +27,51 @@ COMMON: dict[str, Any] = {
 }
 
 
-def _llama() -> Any:
+def _llama(**rope: Any) -> Any:
     from transformers import LlamaConfig, LlamaForCausalLM
 
-    return LlamaForCausalLM(LlamaConfig(**COMMON))
+    parameters = {"rope_type": "default", "rope_theta": 500.0, **rope}
+    return LlamaForCausalLM(LlamaConfig(**COMMON, rope_parameters=parameters))
+
+
+_LLAMA3 = {
+    "rope_type": "llama3",
+    "factor": 8.0,
+    "low_freq_factor": 1.0,
+    "high_freq_factor": 4.0,
+    "original_max_position_embeddings": 16,
+}
+_YARN = {"rope_type": "yarn", "factor": 8.0, "original_max_position_embeddings": 16}
+
+
+def _shaken(model: Any) -> Any:
+    """`model` with its norms and biases, which start as ones and zeros, made random."""
+    for parameter in model.parameters():
+        if parameter.ndim == 1:
+            torch.nn.init.normal_(parameter, mean=1.0, std=0.3)
+    return model
+
+
+def _qwen2() -> Any:
+    from transformers import Qwen2Config, Qwen2ForCausalLM
+
+    common = {k: v for k, v in COMMON.items() if k != "head_dim"}
+    return _shaken(Qwen2ForCausalLM(Qwen2Config(**common)))
 
 
 def _qwen3() -> Any:
     from transformers import Qwen3Config, Qwen3ForCausalLM
 
-    return Qwen3ForCausalLM(Qwen3Config(**COMMON))
+    return _shaken(Qwen3ForCausalLM(Qwen3Config(**COMMON)))
+
+
+def _sliding_qwen2() -> Any:
+    """The later layers see a window."""
+    from transformers import Qwen2Config, Qwen2ForCausalLM
+
+    common = {k: v for k, v in COMMON.items() if k != "head_dim"}
+    window = {"use_sliding_window": True, "sliding_window": WINDOW, "max_window_layers": 2}
+    return _shaken(Qwen2ForCausalLM(Qwen2Config(**common, **window)))
 
 
 def _gpt_oss() -> Any:
@@ -138,7 +174,12 @@ def qwen3_next() -> Any:
 
 MAKERS: dict[str, Callable[[], Any]] = {
     "llama": _llama,
+    "llama_llama3": partial(_llama, **_LLAMA3),
+    "llama_yarn": partial(_llama, **_YARN),
+    "llama_linear": partial(_llama, rope_type="linear", factor=4.0),
+    "qwen2": _qwen2,
     "qwen3": _qwen3,
+    "sliding_qwen2": _sliding_qwen2,
     "gpt_oss": _gpt_oss,
     "deepseek_v3": _deepseek_v3,
     "llava": _llava,

@@ -1,4 +1,4 @@
-"""A compact Llama with a preallocated cache: the fast path for Llama-family targets.
+"""A compact Llama with a preallocated cache: the fast path for Llama, Qwen2 and Qwen3 targets.
 
 Grouped-query attention folds the query heads of a group into the query rows
 ([B, kv, G*T, D]), so that keys and values are never repeated. Weights are read strictly by name.
@@ -20,11 +20,23 @@ from eyas.spec import Rope
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LlamaForm:
+    """Where the members of the family differ: RoPE, a bias on q, k and v, and their norms."""
+
+    rope: Rope
+    qkv_bias: bool
+    qk_norm: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LlamaLayer:
     """One decoder layer, with its projections fused."""
 
     input_norm_H: Tensor
     qkv: Tensor
+    qkv_bias: Tensor | None
+    q_norm_D: Tensor | None
+    k_norm_D: Tensor | None
     out: Tensor
     mlp_norm_H: Tensor
     gate_up: Tensor
@@ -88,7 +100,11 @@ class LlamaTarget(Target):
         device: torch.device,
         *,
         tied: bool,
+        form: LlamaForm | None = None,
     ) -> None:
+        """`form` is that of a plain Llama unless given."""
+        rope = Rope(theta=sizes.rope_theta, kind="default")
+        form = form or LlamaForm(rope=rope, qkv_bias=False, qk_norm=False)
         self.facts = facts
         self.sizes = sizes
         self.device = device
@@ -106,6 +122,11 @@ class LlamaTarget(Target):
             return LlamaLayer(
                 input_norm_H=take(prefix + "input_layernorm.weight"),
                 qkv=torch.cat([take(f"{attention}{part}_proj.weight") for part in "qkv"]),
+                qkv_bias=torch.cat([take(f"{attention}{part}_proj.bias") for part in "qkv"])
+                if form.qkv_bias
+                else None,
+                q_norm_D=take(attention + "q_norm.weight") if form.qk_norm else None,
+                k_norm_D=take(attention + "k_norm.weight") if form.qk_norm else None,
                 out=take(attention + "o_proj.weight"),
                 mlp_norm_H=take(prefix + "post_attention_layernorm.weight"),
                 gate_up=torch.cat([take(f"{mlp}{part}_proj.weight") for part in ("gate", "up")]),
@@ -124,8 +145,12 @@ class LlamaTarget(Target):
                 f"target `{facts.name}` has a tensor that its config does not explain: "
                 f"`{surplus[0]}` (of {len(surplus)})"
             )
-        rope = Rope(theta=sizes.rope_theta, kind="default")
-        self._rope = RopeTable(rope, head_dim=sizes.head_dim, device=device)
+        self._rope = RopeTable(
+            form.rope,
+            head_dim=sizes.head_dim,
+            device=device,
+            max_positions=sizes.max_positions,
+        )
 
     @property
     def embedding_VH(self) -> Tensor:
@@ -230,10 +255,15 @@ class LlamaTarget(Target):
     ) -> Tensor:
         sizes = self.sizes
         batch, new, _ = x.shape
-        qkv = F.linear(self._norm(x, layer.input_norm_H), layer.qkv)
+        qkv = F.linear(self._norm(x, layer.input_norm_H), layer.qkv, layer.qkv_bias)
         qkv = qkv.view(batch, new, sizes.heads + 2 * sizes.kv_heads, sizes.head_dim)
         rotated = sizes.heads + sizes.kv_heads
-        turned = rotate(qkv[:, :, :rotated], cos[:, :, None], sin[:, :, None])
+        both = qkv[:, :, :rotated]
+        if layer.q_norm_D is not None and layer.k_norm_D is not None:
+            normed_q = self._norm(both[:, :, : sizes.heads], layer.q_norm_D)
+            normed_k = self._norm(both[:, :, sizes.heads :], layer.k_norm_D)
+            both = torch.cat([normed_q, normed_k], dim=2)
+        turned = rotate(both, cos[:, :, None], sin[:, :, None])
         q, k, v = turned[:, :, : sizes.heads], turned[:, :, sizes.heads :], qkv[:, :, rotated:]
         keys, values = cache.keys[index], cache.values[index]
         keys[:, :, end - new : end] = k.transpose(1, 2)

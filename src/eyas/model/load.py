@@ -10,8 +10,9 @@ import torch
 from torch import Tensor
 
 from eyas.errors import TargetError
-from eyas.model.llama import LlamaTarget
+from eyas.model.llama import LlamaForm, LlamaTarget
 from eyas.model.target import Target, TargetFacts, TargetSizes
+from eyas.spec import Rope
 
 if TYPE_CHECKING:
     from transformers import PretrainedConfig, PreTrainedTokenizerBase
@@ -44,7 +45,7 @@ def load_target(
     """
     directory = target_directory(name)
     config = _read_config(directory)
-    if is_plain_llama(config):
+    if is_compact(config):
         return _load_llama(str(name), directory, config, dtype, torch.device(device))
     from eyas.model.generic import load_generic
 
@@ -65,17 +66,20 @@ def load_tokenizer(name: str | Path) -> PreTrainedTokenizerBase:
         raise TargetError(f"no tokenizer can be read in `{directory}`: {error}") from error
 
 
-def is_plain_llama(config: PretrainedConfig) -> bool:
+def is_compact(config: PretrainedConfig) -> bool:
     """Whether the compact Llama computes exactly what this config means."""
-    if config.model_type != "llama":
+    if config.model_type not in ("llama", "qwen2", "qwen3"):
         return False
     rope = config.rope_parameters or {}
+    layer_types = getattr(config, "layer_types", None) or ()
     return (
-        rope.get("rope_type") == "default"
+        rope.get("rope_type") in ("default", "linear", "llama3", "yarn")
         and rope.get("rope_theta") is not None
+        and rope.get("partial_rotary_factor") in (None, 1.0)
         and config.hidden_act == "silu"
-        and not config.attention_bias
-        and not config.mlp_bias
+        and not getattr(config, "attention_bias", False)
+        and not getattr(config, "mlp_bias", False)
+        and set(layer_types) <= {"full_attention"}
     )
 
 
@@ -146,18 +150,27 @@ def _load_llama(
         eos_ids=eos_ids_of(directory, config),
         dtype=dtype,
     )
+    heads, rope = config.num_attention_heads, dict(config.rope_parameters)
     sizes = TargetSizes(
-        heads=config.num_attention_heads,
+        heads=heads,
         kv_heads=config.num_key_value_heads,
-        head_dim=config.head_dim,
+        head_dim=getattr(config, "head_dim", None) or config.hidden_size // heads,
         intermediate=config.intermediate_size,
         rms_eps=config.rms_norm_eps,
-        rope_theta=config.rope_parameters["rope_theta"],
+        rope_theta=rope["rope_theta"],
         max_positions=config.max_position_embeddings,
     )
-    return LlamaTarget(
-        facts, sizes, read_weights(directory), device, tied=config.tie_word_embeddings
+    form = LlamaForm(
+        rope=Rope(
+            theta=rope.pop("rope_theta"),
+            kind=rope.pop("rope_type"),
+            scaling={name: number for name, number in rope.items() if name != "type"},
+        ),
+        qkv_bias=config.model_type == "qwen2",
+        qk_norm=config.model_type == "qwen3",
     )
+    tied = config.tie_word_embeddings
+    return LlamaTarget(facts, sizes, read_weights(directory), device, tied=tied, form=form)
 
 
 def _hub_snapshot(name: str) -> Path:
