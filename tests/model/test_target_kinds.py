@@ -45,9 +45,9 @@ def close(a: Tensor, b: Tensor, dtype: torch.dtype) -> None:
     if dtype is torch.float32:
         torch.testing.assert_close(a, b, atol=1e-4, rtol=1e-4)
         return
-    # bf16 keeps 8 bits: an element may be off by a few of them, the whole by far less
+    # bf16 keeps 8 bits, and transformers itself is 2 % off its own float32 after five layers
     assert a.shape == b.shape
-    assert (a.float() - b.float()).norm() < 0.02 * b.float().norm()
+    assert (a.float() - b.float()).norm() < 0.05 * b.float().norm()
 
 
 def test_the_path_that_is_taken(kind: str, directory: Path) -> None:
