@@ -20,7 +20,7 @@ from eyas.decode.generation import divergence
 from eyas.decode.greedy import generate
 from eyas.errors import UsageError
 from eyas.model.llama import LlamaTarget
-from eyas.model.target import TargetFacts, TargetSizes
+from eyas.model.target import LoadedFacts, TargetSizes
 from eyas.spec import LastState, declared
 
 HIDDEN, HEADS, KV_HEADS, INTERMEDIATE, VOCAB, LAYERS = 32, 4, 2, 48, 61, 3
@@ -51,7 +51,7 @@ def tiny_target(seed: int = 0, eos_ids: tuple[int, ...] = ()) -> LlamaTarget:
             prefix + "input_layernorm.weight": torch.ones(HIDDEN),
             prefix + "post_attention_layernorm.weight": torch.ones(HIDDEN),
         }
-    facts = TargetFacts(
+    facts = LoadedFacts(
         name="tiny",
         directory=Path(),
         architecture="LlamaForCausalLM",

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from eyas.errors import TargetError, UnsupportedError
 from eyas.model.generic_cache import GenericCache
-from eyas.model.target import Reading, Target, TargetCache, TargetFacts, TargetSizes
+from eyas.model.target import LoadedFacts, Reading, Target, TargetCache, TargetSizes
 
 PROBE_IDS = (1, 2, 3)
 PROBE_TOLERANCE = 1e-3
@@ -22,7 +22,7 @@ PROBE_TOLERANCE = 1e-3
 class GenericTarget(Target):
     """A transformers model as a Target. Slower than the compact Llama, and good for all."""
 
-    def __init__(self, facts: TargetFacts, model: nn.Module) -> None:
+    def __init__(self, facts: LoadedFacts, model: nn.Module) -> None:
         self.facts = facts
         self.sizes: TargetSizes | None = None
         self._model: Any = model
@@ -181,7 +181,7 @@ def load_generic(
             f"`{type(model).__name__}` keeps its layers or its final norm in an unknown place"
         )
     config = model.config.get_text_config()
-    facts = TargetFacts(
+    facts = LoadedFacts(
         name=name,
         directory=directory,
         architecture=type(model).__name__,

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from eyas.errors import TargetError
 from eyas.model.rope import RopeTable, rotate
-from eyas.model.target import Reading, Target, TargetCache, TargetFacts, TargetSizes
+from eyas.model.target import LoadedFacts, Reading, Target, TargetCache, TargetSizes
 from eyas.spec import Rope
 
 
@@ -94,7 +94,7 @@ class LlamaTarget(Target):
 
     def __init__(
         self,
-        facts: TargetFacts,
+        facts: LoadedFacts,
         sizes: TargetSizes,
         weights: Mapping[str, Tensor],
         device: torch.device,

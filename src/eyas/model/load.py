@@ -11,7 +11,7 @@ from torch import Tensor
 
 from eyas.errors import TargetError
 from eyas.model.llama import LlamaForm, LlamaTarget
-from eyas.model.target import Target, TargetFacts, TargetSizes
+from eyas.model.target import LoadedFacts, Target, TargetSizes
 from eyas.spec import Rope
 
 if TYPE_CHECKING:
@@ -140,7 +140,7 @@ def _read_config(directory: Path) -> PretrainedConfig:
 def _load_llama(
     name: str, directory: Path, config: PretrainedConfig, dtype: torch.dtype, device: torch.device
 ) -> LlamaTarget:
-    facts = TargetFacts(
+    facts = LoadedFacts(
         name=name,
         directory=directory,
         architecture=(config.architectures or ["LlamaForCausalLM"])[0],

@@ -16,8 +16,11 @@ from torch import Tensor
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TargetFacts:
-    """The facts of a target that drafting and training need."""
+class LoadedFacts:
+    """What drafting and training need to know of a target that is in memory.
+
+    What its config alone declares is `eyas.checkpoint.TargetFacts`.
+    """
 
     name: str
     directory: Path
@@ -79,7 +82,7 @@ class Target(ABC):
     `facts.num_layers` is after the last layer, before the final norm.
     """
 
-    facts: TargetFacts
+    facts: LoadedFacts
     sizes: TargetSizes | None  # None where the decoder layer is not of the common kind
 
     @property
