@@ -12,9 +12,9 @@ from eyas import engines
 from eyas.checkpoint import open_checkpoint, open_target
 from eyas.data.answers import chat_ids
 from eyas.data.prompts import read_prompts
+from eyas.decode.answers import TokenisedPrompt, answer_all, one_of_each
 from eyas.decode.generation import divergence
 from eyas.demo.assets import PROMPTS
-from eyas.demo.measure import TokenisedPrompt, answer_all, one_of_each
 from eyas.dialects import specforge
 from eyas.model.drafter import Drafter
 from eyas.model.llama import LlamaTarget

@@ -23,6 +23,15 @@ def demo(
     max_new: Annotated[
         int, typer.Option("--max-new", min=8, help="New tokens for each prompt.")
     ] = 32,
+    plot: Annotated[
+        Path | None,
+        typer.Option(
+            "--plot",
+            metavar="FILE",
+            help="The last comparison as .png, .svg or .pdf; with --keep it is in DIR anyway.",
+            rich_help_panel=OUTPUT,
+        ),
+    ] = None,
     quiet: Annotated[
         bool, typer.Option("--quiet", "-q", help="No progress.", rich_help_panel=OUTPUT)
     ] = False,
@@ -40,26 +49,33 @@ def demo(
     """
     from tempfile import TemporaryDirectory
 
+    from eyas.decode.picture import can_draw, drawable
+
+    if plot is not None:
+        drawable(plot)
     with TemporaryDirectory(prefix="eyas-demo-") as temporary:
         folder = Path(temporary) if keep is None else _new_directory(keep)
-        failed = _play(folder, max_new, quiet, style_of(color))
+        if plot is None and keep is not None and can_draw():
+            plot = folder / "acceptance.png"
+        failed = _play(folder, max_new, quiet, style_of(color), plot)
     if keep is not None:
         hint(f"eyas check {folder / 'flattened'} --engine sglang@0.5.10.post1,vllm@0.33.0")
     if failed:
         raise typer.Exit(1)
 
 
-def _play(folder: Path, max_new: int, quiet: bool, style: Style) -> int:
-    """Plays the acts, printing each as it ends; returns how many failed."""
+def _play(folder: Path, max_new: int, quiet: bool, style: Style, plot: Path | None) -> int:
+    """Plays the acts, printing each as it ends, then the comparison; returns how many failed."""
     import torch
 
     from eyas.checkpoint import open_checkpoint, open_target
     from eyas.cli.progress import counted, steps
     from eyas.data.answers import chat_ids
     from eyas.data.prompts import read_prompts
+    from eyas.decode.answers import TokenisedPrompt
+    from eyas.demo import ending
     from eyas.demo.acts import Scene, tell
     from eyas.demo.assets import PROMPTS, trained_here
-    from eyas.demo.measure import TokenisedPrompt
     from eyas.model.load import load_target, load_tokenizer
     from eyas.model.smollm2 import ensure_smollm2
 
@@ -88,6 +104,10 @@ def _play(folder: Path, max_new: int, quiet: bool, style: Style) -> int:
         for act in tell(scene):
             result(text_of(act, style))
             failed += not act.passed
+    result(ending.text(scene.measured, style))
+    if plot is not None:
+        ending.picture(scene.measured, plot)
+        result(f"\n  drawn in {plot}\n")
     return failed
 
 

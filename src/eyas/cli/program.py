@@ -12,8 +12,10 @@ from typer.exceptions import TyperException
 from eyas.cli.check import check
 from eyas.cli.convert import convert
 from eyas.cli.demo import demo
+from eyas.cli.eval import eval as evaluate
 from eyas.cli.explain import explain
 from eyas.cli.failure import Failure, failure_of, of_usage, tell
+from eyas.cli.generate import generate
 from eyas.cli.inspect import inspect
 from eyas.cli.landing import landing
 from eyas.cli.output import ReaderGone
@@ -28,6 +30,8 @@ COMMANDS: tuple[tuple[str, Callable[..., None]], ...] = (
     ("Look", explain),
     ("Change", convert),
     ("Run", demo),
+    ("Run", generate),
+    ("Run", evaluate),
     ("Run", target),
 )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from eyas.errors import UsageError
@@ -30,6 +30,14 @@ class Acceptance:
         at_least = [sum(counts[i + 1 :]) for i in range(steps)]
         return cls(steps=steps, rounds=sum(counts), accepted_at=tuple(at_least))
 
+    @classmethod
+    def total(cls, records: Sequence[Acceptance]) -> Acceptance:
+        """All rounds of at least one record; UsageError when their chains differ in length."""
+        total = records[0]
+        for record in records[1:]:
+            total += record
+        return total
+
     @property
     def accepted(self) -> int:
         """Draft tokens accepted, over all rounds."""
@@ -51,8 +59,8 @@ class Acceptance:
     @property
     def conditional(self) -> tuple[float | None, ...]:
         """Acceptance at each position among the rounds that came so far; None where none did."""
-        came = (self.rounds, *self.accepted_at)
-        return tuple(n / c if c else None for n, c in zip(self.accepted_at, came, strict=False))
+        came = (self.rounds, *self.accepted_at[:-1])
+        return tuple(n / c if c else None for n, c in zip(self.accepted_at, came, strict=True))
 
     def __add__(self, other: Acceptance) -> Acceptance:
         """All rounds of both; UsageError when their chains differ in length."""

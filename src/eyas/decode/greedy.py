@@ -11,7 +11,7 @@ forgotten after each round and computed again from the target's states.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from time import perf_counter
 
@@ -92,6 +92,13 @@ def chain_rounds(
         last_11 = following_1T[:, -1:]
 
 
+Hearer = Callable[[Sequence[int], int], None]
+
+
+def _deaf(tokens: Sequence[int], drafted: int) -> None:
+    """Hears of every round, and does nothing about it."""
+
+
 def generate(
     target: Target,
     prompt: Sequence[int],
@@ -100,10 +107,13 @@ def generate(
     drafter: Drafter | None = None,
     steps: int = 0,
     stop_at_eos: bool = True,
+    hear: Hearer = _deaf,
 ) -> Generation:
     """Answer `prompt` greedily with at most `max_new` tokens, ending at an EOS id of the target.
 
-    Without `stop_at_eos` an answer has `max_new` tokens, whatever is among them.
+    Without `stop_at_eos` an answer has `max_new` tokens, whatever is among them. `hear` is given
+    the tokens of each round as it ends, and how many of them, from the first, were drafted; the
+    time that it takes is not in `seconds`.
     Raises UsageError for an empty prompt, a limit below one token, or a drafter without steps.
     """
     if not prompt:
@@ -114,28 +124,33 @@ def generate(
         rounds = plain_rounds(target, prompt, max_new=max_new)
     else:
         rounds = chain_rounds(target, drafter, prompt, steps=steps, max_new=max_new)
+    ends = frozenset(target.facts.eos_ids) if stop_at_eos else frozenset()
     tokens: list[int] = []
     gaps: list[float] = []
     accepted: list[int] = []
-    first = next(rounds)
-    started = perf_counter()
-    tokens += first.tokens
-    gaps += first.gaps
-    ends = set(target.facts.eos_ids) if stop_at_eos else set()
-    while len(tokens) < max_new and ends.isdisjoint(tokens):
+    seconds = 0.0
+    while len(tokens) < max_new and ends.isdisjoint(tokens[-1:]):
+        started = perf_counter()
         step = next(rounds)
-        tokens += step.tokens
-        gaps += step.gaps
-        accepted.append(step.accepted)
-    seconds = perf_counter() - started
-    end = next((i + 1 for i, token in enumerate(tokens) if token in ends), max_new)
-    end = min(end, max_new)
+        if tokens:  # the first round is the prompt's forward pass
+            seconds += perf_counter() - started
+            accepted.append(step.accepted)
+        kept = _kept(step.tokens, ends, max_new - len(tokens))
+        tokens += step.tokens[:kept]
+        gaps += step.gaps[:kept]
+        hear(step.tokens[:kept], min(step.accepted, kept))
     return Generation(
-        tokens=tuple(tokens[:end]),
+        tokens=tuple(tokens),
         seconds=seconds,
-        gaps=tuple(gaps[:end]),
+        gaps=tuple(gaps),
         acceptance=None if drafter is None else Acceptance.of(steps, accepted),
     )
+
+
+def _kept(tokens: Sequence[int], ends: frozenset[int], room: int) -> int:
+    """How many of a round's tokens belong to the answer: up to its end, and to its limit."""
+    end = next((i + 1 for i, token in enumerate(tokens) if token in ends), len(tokens))
+    return min(end, room)
 
 
 def _draft(

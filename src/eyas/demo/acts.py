@@ -16,8 +16,8 @@ from eyas.checkpoint import (
     open_target,
     write_checkpoint,
 )
+from eyas.decode.answers import Answers, TokenisedPrompt, answer_all, one_of_each
 from eyas.demo.kimi import TARGET_CONFIG, write_kimi_drafter
-from eyas.demo.measure import Answers, TokenisedPrompt, answer_all, one_of_each
 from eyas.dialects import specforge
 from eyas.errors import EngineError
 from eyas.model.drafter import Drafter
@@ -62,6 +62,8 @@ class Scene:
     max_new: int
     watch: Callable[[str, int], Callable[[], None]]
     sound: Answers | None = field(default=None)
+    # what the acts measured on the first prompt of each category, for the comparison at the end
+    measured: dict[str, tuple[Answers, ...]] = field(default_factory=dict)
 
     def answers(
         self,
@@ -101,6 +103,7 @@ def alone_and_drafted(scene: Scene) -> Act:
     equal = drafted.equal_to(plain)
     few = one_of_each(scene.prompts)
     fast_plain = scene.answers("SmolLM2 alone, bf16", few, None, scene.fast_target)
+    scene.measured["as trained"] = (sound_part(scene, few),)
     fast_drafter = trained_drafter(scene.checkpoint, scene.fast_target)
     fast_drafted = scene.answers("with the drafter, bf16", few, fast_drafter, scene.fast_target)
     return Act(
@@ -153,15 +156,17 @@ def flattened(scene: Scene, directory: Path) -> Act:
     views = [old, *(read(name, checkpoint, scene.target_facts) for name in (NEW_SGLANG, VLLM))]
     lost = [len(view.landing.lost) if view.landing else -1 for view in views]
     prompts = one_of_each(scene.prompts)
-    taus = {}
+    found = {}
     for fill in Fill:
         drafter = served_drafter(old, checkpoint, scene.target, fill=fill)
-        taus[fill] = scene.answers(f"without its layer ({fill})", prompts, drafter).tau
+        found[fill] = scene.answers(f"without its layer ({fill})", prompts, drafter)
+    scene.measured["its layer lost, SGLang 0.5.10.post1"] = tuple(found.values())
+    taus = {fill: answers.tau for fill, answers in found.items()}
     low, high = min(taus.values()), max(taus.values())
     return Act(
         number=3,
         title="Flattened to LlamaForCausalLMEagle3, its layer still named layers.0.*",
-        passed=lost == [LAYER_TENSORS, 0, 0] and high < sound_tau(scene, prompts),
+        passed=lost == [LAYER_TENSORS, 0, 0] and high < sound_part(scene, prompts).tau,
         verdict=f"SGLang 0.5.10.post1 loses {lost[0]} tensors in silence: "
         f"tau {low:.2f} to {high:.2f}",
         details=(
@@ -178,8 +183,9 @@ def wrong_algorithm(scene: Scene, checkpoint: Checkpoint) -> Act:
     served = read(NEW_SGLANG, checkpoint, scene.target_facts, launch)
     prompts = one_of_each(scene.prompts)
     drafter = served_drafter(served, checkpoint, scene.target, fill=Fill.ZEROS)
-    tau = scene.answers("launched as EAGLE", prompts, drafter).tau
-    sound = sound_tau(scene, prompts)
+    answers = scene.answers("launched as EAGLE", prompts, drafter)
+    scene.measured["launched as EAGLE, SGLang 0.5.23"] = (answers,)
+    tau, sound = answers.tau, sound_part(scene, prompts).tau
     return Act(
         number=4,
         title="Launched with speculative_algorithm=EAGLE",
@@ -202,8 +208,9 @@ def converted(scene: Scene, checkpoint: Checkpoint) -> Act:
     views = [read(name, repaired, scene.target_facts) for name in names]
     prompts = one_of_each(scene.prompts)
     drafter = served_drafter(views[0], repaired, scene.target, fill=Fill.ZEROS)
-    tau = scene.answers("converted", prompts, drafter).tau
-    sound = sound_tau(scene, prompts)
+    answers = scene.answers("converted", prompts, drafter)
+    scene.measured["converted, SGLang 0.5.10.post1"] = (answers,)
+    tau, sound = answers.tau, sound_part(scene, prompts).tau
     all_land = all(view.landing is not None and not view.landing.lost for view in views)
     return Act(
         number=5,
@@ -291,11 +298,10 @@ def label(served: Served) -> str:
     return f"{served.engine}@{served.version}"
 
 
-def sound_tau(scene: Scene, prompts: Sequence[TokenisedPrompt]) -> float:
-    """tau of the sound drafter over a part of the prompts of act 1."""
+def sound_part(scene: Scene, prompts: Sequence[TokenisedPrompt]) -> Answers:
+    """The sound drafter's answers to a part of the prompts of act 1."""
     assert scene.sound is not None  # act 1 comes first
     chosen = set(prompts)
     pairs = zip(scene.sound.prompts, scene.sound.generations, strict=True)
     kept = [(prompt, generation) for prompt, generation in pairs if prompt in chosen]
-    part = Answers(prompts=tuple(p for p, _ in kept), generations=tuple(g for _, g in kept))
-    return part.tau
+    return Answers(prompts=tuple(p for p, _ in kept), generations=tuple(g for _, g in kept))

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from eyas.checkpoint import Checkpoint, TargetFacts
 from eyas.engines.launch import LaunchKey, Settings
+from eyas.engines.metric import Meter
 from eyas.engines.version import Version, version_of
 from eyas.spec import Served
 
@@ -19,7 +20,7 @@ class Engine:
 
     `oldest` and `newest` are the first and last version of the contract. `reader` takes the
     version as typed, the runner, the checkpoint, the target and the validated launch settings; it
-    may raise NotCovered.
+    may raise NotCovered. `meter` gives the engine's own numbers for counted rounds.
     """
 
     name: str
@@ -29,6 +30,7 @@ class Engine:
     default_runner: str | None
     launch_keys: tuple[LaunchKey, ...]
     reader: Reader
+    meter: Meter
 
     def covers(self, version: Version) -> bool:
         """Whether `version` lies in the range that the contract was read from."""

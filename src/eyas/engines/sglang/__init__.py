@@ -3,6 +3,7 @@
 from eyas.engines.engine import Engine
 from eyas.engines.sglang.contract import NEWEST, OLDEST
 from eyas.engines.sglang.launch import LAUNCH_KEYS
+from eyas.engines.sglang.metrics import metrics
 from eyas.engines.sglang.reader import read
 
 SGLANG = Engine(
@@ -13,6 +14,7 @@ SGLANG = Engine(
     default_runner=None,
     launch_keys=LAUNCH_KEYS,
     reader=read,
+    meter=metrics,
 )
 
 __all__ = ["SGLANG"]

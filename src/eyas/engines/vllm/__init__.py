@@ -2,6 +2,7 @@
 
 from eyas.engines.engine import Engine
 from eyas.engines.vllm.launch import LAUNCH_KEYS
+from eyas.engines.vllm.metrics import metrics
 from eyas.engines.vllm.reader import read
 
 VLLM = Engine(
@@ -12,6 +13,7 @@ VLLM = Engine(
     default_runner="v2",
     launch_keys=LAUNCH_KEYS,
     reader=read,
+    meter=metrics,
 )
 
 __all__ = ["VLLM"]

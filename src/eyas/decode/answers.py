@@ -46,11 +46,9 @@ class Answers:
     @property
     def acceptance(self) -> Acceptance:
         """All rounds together."""
-        records = [g.acceptance for g in self.generations if g.acceptance is not None]
-        total = records[0]
-        for record in records[1:]:
-            total += record
-        return total
+        return Acceptance.total(
+            [g.acceptance for g in self.generations if g.acceptance is not None]
+        )
 
     @property
     def tau_by_category(self) -> dict[str, float]:

@@ -1,0 +1,107 @@
+"""Acceptance by draft position as a picture file. matplotlib is imported when one is drawn."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from eyas.decode.curve import Curve
+from eyas.errors import UsageError
+
+FORMATS = (".png", ".svg", ".pdf")
+# Okabe and Ito's colours that can be told apart without red-green vision, darkest contrasts first.
+COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+INK, GRID = "#222222", "#DDDDDD"
+
+
+def drawable(file: Path) -> Path:
+    """`file`, if a picture can be drawn there; UsageError before anything long is begun."""
+    if file.suffix.lower() not in FORMATS:
+        raise UsageError(
+            f"a picture cannot be written as {file.name!r}", hint=f"end it in {', '.join(FORMATS)}"
+        )
+    if not file.parent.is_dir():
+        raise UsageError(f"the directory of {file} does not exist", hint=f"mkdir -p {file.parent}")
+    if not can_draw():
+        raise UsageError("a picture needs matplotlib", hint="pip install 'eyas[report]'")
+    return file
+
+
+def can_draw() -> bool:
+    """Whether matplotlib is installed."""
+    return find_spec("matplotlib") is not None
+
+
+def draw(curves: Sequence[Curve], file: Path, *, title: str, subtitle: str) -> None:
+    """Draw `curves`, at least one, as groups of bars; `file` appears whole or not at all."""
+    from matplotlib.figure import Figure
+
+    positions = max(curve.positions for curve in curves)
+    figure = Figure(figsize=(max(6.4, 2.2 + 1.9 * positions), 4.6), dpi=160, layout="constrained")
+    axes = figure.add_subplot()
+    width = 0.84 / len(curves)
+    for number, curve in enumerate(curves):
+        places = [i + 1 + (number - (len(curves) - 1) / 2) * width for i in range(curve.positions)]
+        _bars(axes, curve, places, width, COLORS[number % len(COLORS)])
+    _dress(axes, positions)
+    rows = -(-len(curves) // 2)
+    axes.set_title(title, loc="left", fontsize=12, fontweight="bold", color=INK, pad=42 + 15 * rows)
+    axes.text(
+        0, 1.04 + 0.062 * rows, subtitle, transform=axes.transAxes, fontsize=9, color="#555555"
+    )
+    axes.legend(
+        loc="lower left",
+        bbox_to_anchor=(-0.012, 1.0),
+        ncols=2,
+        frameon=False,
+        fontsize=9,
+        handlelength=1.0,
+        labelcolor=INK,
+    )
+    _save(figure, file)
+
+
+def _bars(axes: Any, curve: Curve, places: list[float], width: float, color: str) -> None:
+    heights = [100 * (low + high) / 2 for low, high in zip(curve.low, curve.high, strict=True)]
+    axes.bar(places, heights, width * 0.9, color=color, label=curve.label, zorder=2)
+    for index, place in enumerate(places):
+        low, high = 100 * curve.low[index], 100 * curve.high[index]
+        if high - low >= 0.5:
+            axes.plot([place, place], [low, high], color=INK, linewidth=1.2, zorder=3)
+        text = curve.share(index).removesuffix(" %").replace(" to ", "–")
+        axes.annotate(
+            text,
+            (place, high),
+            xytext=(0, 2),
+            textcoords="offset points",
+            ha="center",
+            va="bottom",
+            fontsize=8,
+            color=INK,
+        )
+
+
+def _dress(axes: Any, positions: int) -> None:
+    axes.set_xticks(range(1, positions + 1))
+    axes.set_xlabel("draft position", color=INK)
+    axes.set_ylabel("rounds that accepted at least that many drafts (%)", fontsize=9, color=INK)
+    axes.set_ylim(bottom=0, top=max(10.0, axes.get_ylim()[1] * 1.06))
+    axes.grid(axis="y", color=GRID, linewidth=0.8, zorder=0)
+    axes.set_axisbelow(True)
+    axes.tick_params(length=0, colors=INK)
+    for side in ("top", "right", "left"):
+        axes.spines[side].set_visible(False)
+    axes.spines["bottom"].set_color("#888888")
+
+
+def _save(figure: Any, file: Path) -> None:
+    unfinished = file.with_name(f".{file.name}.{os.getpid()}.unfinished")
+    try:
+        figure.savefig(unfinished, format=file.suffix.lower().removeprefix("."))
+        unfinished.replace(file)
+    except OSError as error:
+        unfinished.unlink(missing_ok=True)
+        raise UsageError(f"the picture {file} cannot be written: {error.strerror}") from error

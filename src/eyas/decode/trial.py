@@ -1,0 +1,117 @@
+"""Trial: every prompt answered under every arm, each answer kept as soon as it is there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from eyas.decode.arms import ALONE, AS_TRAINED, Arm, Build
+from eyas.decode.evaluation import ArmResult, Evaluation, Run
+from eyas.decode.generation import Generation
+from eyas.decode.greedy import generate
+from eyas.decode.outcomes import Outcome, Outcomes, prompt_digest
+from eyas.errors import EngineError, UnsupportedError
+from eyas.model.drafter import Drafter
+from eyas.model.target import Target
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NamedPrompt:
+    """A prompt of the evaluation as token ids."""
+
+    id: str
+    category: str
+    ids: tuple[int, ...]
+
+    @property
+    def digest(self) -> str:
+        """What its outcomes are found by."""
+        return prompt_digest(self.ids)
+
+
+Watch = Callable[[str, int], Callable[[], None]]
+
+
+@dataclass(slots=True, kw_only=True)
+class Trial:
+    """What all answers share. `watch(what, pieces)` announces work and returns its counter."""
+
+    target: Target
+    prompts: Sequence[NamedPrompt]
+    steps: int
+    max_new: int
+    outcomes: Outcomes
+    watch: Watch
+
+    def run(self, arms: Sequence[Arm], *, baseline: bool, seed: int) -> Evaluation:
+        """Answer every prompt under every arm, and with `baseline` by the target alone as well.
+
+        The target alone answers each prompt right before the drafter as trained does, so that
+        both meet the same load of the machine.
+        """
+        plain: list[Generation] = []
+        results = []
+        for arm in arms:
+            paired = plain if baseline and arm.label == AS_TRAINED else None
+            results.append(self._arm(arm, paired))
+        return Evaluation(
+            steps=self.steps,
+            max_new=self.max_new,
+            seed=seed,
+            arms=tuple(results),
+            plain=tuple(plain) if baseline else None,
+        )
+
+    def _arm(self, arm: Arm, plain: list[Generation] | None) -> ArmResult:
+        runs: list[Run] = []
+        refusal = arm.refusal
+        try:
+            for build in arm.builds:
+                outcomes = tuple(self._answers(arm, build, plain))
+                runs.append(Run(fill=build.fill, outcomes=outcomes))
+        except (UnsupportedError, EngineError) as error:
+            if arm.engine is None:  # the drafter itself cannot be run: there is nothing to compare
+                raise
+            runs, refusal = [], f"cannot be run: {error.message}"
+        return ArmResult(label=arm.label, engine=arm.engine, runs=tuple(runs), refusal=refusal)
+
+    def _answers(self, arm: Arm, build: Build, plain: list[Generation] | None) -> Iterator[Outcome]:
+        fill = None if build.fill is None else str(build.fill)
+        drafter: Drafter | None = None
+        advance = self.watch(
+            arm.label if fill is None else f"{arm.label}, {fill}", len(self.prompts)
+        )
+        for prompt in self.prompts:
+            if plain is not None:
+                plain.append(self._alone(prompt).generation)
+            outcome = self.outcomes.get(arm.label, fill, prompt.digest)
+            if outcome is None:
+                drafter = drafter or build.drafter()
+                outcome = self._answer(prompt, arm.label, fill, drafter)
+            advance()
+            yield outcome
+
+    def _alone(self, prompt: NamedPrompt) -> Outcome:
+        held = self.outcomes.get(ALONE, None, prompt.digest)
+        return held or self._answer(prompt, ALONE, None, None)
+
+    def _answer(
+        self, prompt: NamedPrompt, arm: str, fill: str | None, drafter: Drafter | None
+    ) -> Outcome:
+        generation = generate(
+            self.target,
+            prompt.ids,
+            max_new=self.max_new,
+            drafter=drafter,
+            steps=0 if drafter is None else self.steps,
+        )
+        outcome = Outcome(
+            arm=arm,
+            fill=fill,
+            prompt=prompt.digest,
+            id=prompt.id,
+            category=prompt.category,
+            generation=generation,
+        )
+        self.outcomes.add(outcome)
+        return outcome
