@@ -1,128 +1,16 @@
-"""Exactness of the accept/reject loop, whatever is drafted: an oracle that errs on purpose.
-
-The oracle stands in for a drafter (a mock): it knows the target's own continuation and spoils some
-of its drafts, so that every number of acceptances occurs, which no trained drafter guarantees.
-"""
+"""Exactness of the accept/reject loop, whatever is drafted."""
 
 from __future__ import annotations
 
-import random
-from dataclasses import dataclass, field
-from pathlib import Path
-from types import SimpleNamespace
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
-import torch
-from torch import Tensor
+from tests.decode.oracle import PROMPT, Oracle, tiny_target
 
 from eyas.decode.generation import divergence
 from eyas.decode.greedy import generate
 from eyas.errors import UsageError
-from eyas.model.llama import LlamaTarget
-from eyas.model.target import LoadedFacts, TargetSizes
-from eyas.spec import LastState, declared
-
-HIDDEN, HEADS, KV_HEADS, INTERMEDIATE, VOCAB, LAYERS = 32, 4, 2, 48, 61, 3
-
-
-def tiny_target(seed: int = 0, eos_ids: tuple[int, ...] = ()) -> LlamaTarget:
-    random_state = torch.Generator().manual_seed(seed)
-
-    def matrix(*shape: int) -> Tensor:
-        return torch.randn(shape, generator=random_state) * shape[-1] ** -0.5
-
-    width = HIDDEN // HEADS
-    weights = {
-        "model.embed_tokens.weight": matrix(VOCAB, HIDDEN) * 4,
-        "lm_head.weight": matrix(VOCAB, HIDDEN) * 4,
-        "model.norm.weight": torch.ones(HIDDEN),
-    }
-    for index in range(LAYERS):
-        prefix = f"model.layers.{index}."
-        weights |= {
-            prefix + "self_attn.q_proj.weight": matrix(HIDDEN, HIDDEN),
-            prefix + "self_attn.k_proj.weight": matrix(KV_HEADS * width, HIDDEN),
-            prefix + "self_attn.v_proj.weight": matrix(KV_HEADS * width, HIDDEN),
-            prefix + "self_attn.o_proj.weight": matrix(HIDDEN, HIDDEN),
-            prefix + "mlp.gate_proj.weight": matrix(INTERMEDIATE, HIDDEN),
-            prefix + "mlp.up_proj.weight": matrix(INTERMEDIATE, HIDDEN),
-            prefix + "mlp.down_proj.weight": matrix(HIDDEN, INTERMEDIATE),
-            prefix + "input_layernorm.weight": torch.ones(HIDDEN),
-            prefix + "post_attention_layernorm.weight": torch.ones(HIDDEN),
-        }
-    facts = LoadedFacts(
-        name="tiny",
-        directory=Path(),
-        architecture="LlamaForCausalLM",
-        hidden_size=HIDDEN,
-        num_layers=LAYERS,
-        vocab_size=VOCAB,
-        eos_ids=eos_ids,
-        dtype=torch.float32,
-    )
-    sizes = TargetSizes(
-        heads=HEADS,
-        kv_heads=KV_HEADS,
-        head_dim=width,
-        intermediate=INTERMEDIATE,
-        rms_eps=1e-5,
-        rope_theta=1e4,
-        max_positions=256,
-    )
-    return LlamaTarget(facts, sizes, weights, torch.device("cpu"), tied=False)
-
-
-class CountingCache:
-    """Holds the tokens that were fed, so that the oracle knows where in the answer it stands."""
-
-    def __init__(self) -> None:
-        self.fed: list[int] = []
-
-    def rollback(self, length: int) -> None:
-        assert 0 <= length <= len(self.fed)
-        del self.fed[length:]
-
-
-@dataclass
-class Oracle:
-    """Drafts the true continuation, spoiling each token with probability `error`."""
-
-    text: tuple[int, ...]  # prompt and the target's own answer
-    error: float
-    spec: Any = field(
-        default_factory=lambda: SimpleNamespace(
-            conditioning=LastState(
-                reason=declared("mock", "test"), after_final_norm=declared(True, "test")
-            )
-        )
-    )
-    coin: random.Random = field(default_factory=lambda: random.Random(0))
-
-    def new_cache(self, batch: int, capacity: int) -> CountingCache:
-        return CountingCache()
-
-    def step(self, ids_BT: Tensor, hidden_BTH: Tensor, cache: CountingCache) -> Tensor:
-        assert ids_BT.shape[1] == hidden_BTH.shape[1]
-        cache.fed += ids_BT[0].tolist()
-        # everything fed so far is x[1:], so the next token is at len(fed) + 1
-        place = len(cache.fed) + 1
-        token = self.text[place] if place < len(self.text) else 0
-        if self.coin.random() < self.error:
-            token = (token + 1) % VOCAB
-        return torch.full((1, ids_BT.shape[1], 1), float(token))
-
-    def feedback(self, output: Tensor) -> Tensor:
-        return output
-
-    def logits(self, output: Tensor) -> Tensor:
-        return torch.nn.functional.one_hot(output[..., 0].long(), VOCAB).float()
-
-    def target_ids(self, draft_ids: Tensor) -> Tensor:
-        return draft_ids
-
-
-PROMPT = (7, 3, 41, 12, 5)
 
 
 @pytest.mark.parametrize("steps", [1, 3, 5, 8])
@@ -157,6 +45,29 @@ def test_an_answer_ends_at_eos_and_keeps_it() -> None:
     assert generate(target, PROMPT, max_new=40).tokens == free.tokens[:end]
     drafted = generate(target, PROMPT, max_new=40, drafter=oracle, steps=4)
     assert drafted.tokens == free.tokens[:end]
+
+
+@pytest.mark.parametrize("max_new", [1, 2, 17, 40])
+def test_a_listener_hears_the_answer_as_it_grows(max_new: int) -> None:
+    free = generate(tiny_target(), PROMPT, max_new=60)
+    target = tiny_target(eos_ids=(free.tokens[30],))
+    oracle: Any = Oracle(text=PROMPT + free.tokens, error=0.2)
+    heard: list[int] = []
+    drafted: list[int] = []
+
+    def hear(tokens: Sequence[int], from_the_drafter: int) -> None:
+        assert 0 <= from_the_drafter <= len(tokens)
+        heard.extend(tokens)
+        drafted.append(from_the_drafter)
+
+    answer = generate(target, PROMPT, max_new=max_new, drafter=oracle, steps=3, hear=hear)
+    assert tuple(heard) == answer.tokens
+    assert answer.acceptance is not None
+    # the first round is the prompt's; what the end cut off was accepted, and not heard
+    assert len(drafted) == answer.acceptance.rounds + 1
+    assert drafted[0] == 0
+    assert sum(drafted) <= answer.acceptance.accepted <= sum(drafted) + 3
+    assert sum(drafted[:-1]) + len(drafted) - 1 < len(answer.tokens) or max_new == 1
 
 
 def test_a_wrong_answer_is_seen_as_a_divergence() -> None:

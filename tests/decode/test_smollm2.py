@@ -12,7 +12,7 @@ from eyas import engines
 from eyas.checkpoint import open_checkpoint, open_target
 from eyas.data.answers import chat_ids
 from eyas.data.prompts import read_prompts
-from eyas.decode.answers import TokenisedPrompt, answer_all, one_of_each
+from eyas.decode.answers import Answers, TokenisedPrompt, answer_all, one_of_each
 from eyas.decode.generation import divergence
 from eyas.demo.assets import PROMPTS
 from eyas.dialects import specforge
@@ -78,6 +78,34 @@ def test_greedy_output_is_the_targets_own_on_20_prompts_of_128_tokens(
     tau = drafted.acceptance.tau
     assert tau is not None
     assert tau >= TAU_FLOOR_OF_A_PART
+
+
+@pytest.fixture(scope="module")
+def plain_of_each(target: Target, prompts: list[TokenisedPrompt]) -> Answers:
+    return answer_all(target, one_of_each(prompts), max_new=48, stop_at_eos=False)
+
+
+# A chain of one gains less than a chain of three, a longer one no less.
+@pytest.mark.parametrize(("steps", "floor"), [(1, 1.2), (3, 1.35), (5, 1.35), (8, 1.35)])
+def test_greedy_output_is_the_targets_own_for_chains_of_any_length(
+    target: Target, drafter: Drafter, plain_of_each: Answers, steps: int, floor: float
+) -> None:
+    drafted = answer_all(
+        target,
+        plain_of_each.prompts,
+        max_new=48,
+        drafter=drafter,
+        steps=steps,
+        stop_at_eos=False,
+    )
+    pairs = zip(plain_of_each.generations, drafted.generations, strict=True)
+    found = [d for alone, together in pairs if (d := divergence(alone, together)) is not None]
+    tau = drafted.acceptance.tau
+    print(f"K = {steps}: tau {tau}, by position {drafted.acceptance.cumulative}, {found}")
+    assert not [d for d in found if not d.numeric]
+    assert len(found) <= 1
+    assert tau is not None
+    assert floor <= tau <= steps + 1
 
 
 def test_the_sound_drafter_reaches_the_floor_over_24_prompts(

@@ -77,7 +77,7 @@ def _left_to_chance(landing: Landing | None) -> bool:
     if landing is None:
         return False
     chance = (Initialisation.MEMORY, Initialisation.RANDOM)
-    sources = (segment.source for p in landing.parameters for segment in p.segments)
+    sources = (segment.source for p in landing.unfilled for segment in p.segments)
     return any(isinstance(s, Unfilled) and s.initialisation in chance for s in sources)
 
 

@@ -16,6 +16,7 @@ NOTE = (
     "tau = 1 + accepted drafts / rounds, the bonus token included; in brackets the "
     f"{LEVEL:.0%} interval over prompts ({RESAMPLES} resamples)"
 )
+WIDEST_LABEL = 24  # characters: a longer label stands under the table
 RANGE_NOTE = "a range (1.00 to 1.04) is over three fills of matrices that the engine never fills"
 
 
@@ -25,7 +26,7 @@ def text(evaluation: Evaluation, heading: str, style: Style) -> str:
         style.paint(style.fit(heading), "bold"),
         style.fit(_taus(evaluation)),
         style.fit(NOTE),
-        *([style.fit(RANGE_NOTE)] if any(len(a.runs) > 1 for a in evaluation.arms) else []),
+        *([style.fit(RANGE_NOTE)] if _ranges(evaluation) else []),
         "",
         style.fit(_rounds(evaluation)),
         *(style.fit(line) for line in _logged(evaluation)),
@@ -36,15 +37,25 @@ def text(evaluation: Evaluation, heading: str, style: Style) -> str:
     return "\n".join(parts) + "\n"
 
 
+def _ranges(evaluation: Evaluation) -> bool:
+    return any(len(arm.runs) > 1 for arm in evaluation.arms)
+
+
 def _taus(evaluation: Evaluation) -> str:
     estimates = [[run.taus(evaluation.seed) for run in arm.runs] for arm in evaluation.arms]
-    rows = [["tau", "prompts", *(arm.label for arm in evaluation.arms)]]
+    labels = [arm.label for arm in evaluation.arms]
+    legend = []
+    for number, label in enumerate(labels):
+        if len(label) > WIDEST_LABEL:
+            labels[number] = f"({number})"
+            legend.append(f"({number}) {label}")
+    rows = [["tau", "prompts", *labels]]
     for category, prompts in evaluation.prompts_by_category.items():
         cells = [_cell([by.get(category) for by, _ in found]) for found in estimates]
         rows.append([category, str(prompts), *cells])
     total = str(sum(evaluation.prompts_by_category.values()))
     rows.append(["macro mean", total, *(_cell([mean for _, mean in found]) for found in estimates)])
-    return columns(rows)
+    return "\n".join([columns(rows), *legend])
 
 
 def _cell(estimates: Sequence[Estimate | None]) -> str:

@@ -14,7 +14,7 @@ from eyas.errors import UsageError
 FORMATS = (".png", ".svg", ".pdf")
 # Okabe and Ito's colours that can be told apart without red-green vision, darkest contrasts first.
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-INK, GRID = "#222222", "#DDDDDD"
+INK, MUTED, GRID = "#222222", "#555555", "#DDDDDD"
 
 
 def drawable(file: Path) -> Path:
@@ -40,21 +40,26 @@ def draw(curves: Sequence[Curve], file: Path, *, title: str, subtitle: str) -> N
     from matplotlib.figure import Figure
 
     positions = max(curve.positions for curve in curves)
-    figure = Figure(figsize=(max(6.4, 2.2 + 1.9 * positions), 4.6), dpi=160, layout="constrained")
-    axes = figure.add_subplot()
-    width = 0.84 / len(curves)
+    rows = -(-len(curves) // 2)
+    wide = min(13.0, max(6.4, 1.6 + 0.42 * positions * len(curves)))
+    head = 0.75 + 0.23 * rows  # inches over the axes: title, subtitle, legend
+    high = head + 3.7
+    figure = Figure(figsize=(wide, high), dpi=160)
+    left = 0.75 / wide
+    axes = figure.add_axes((left, 0.6 / high, 1 - left - 0.2 / wide, 1 - (head + 0.6) / high))
+    width = min(0.84 / len(curves), 0.4)
+    crowded = positions * len(curves) > 24
     for number, curve in enumerate(curves):
         places = [i + 1 + (number - (len(curves) - 1) / 2) * width for i in range(curve.positions)]
-        _bars(axes, curve, places, width, COLORS[number % len(COLORS)])
+        _bars(axes, curve, places, width, COLORS[number % len(COLORS)], small=crowded)
     _dress(axes, positions)
-    rows = -(-len(curves) // 2)
-    axes.set_title(title, loc="left", fontsize=12, fontweight="bold", color=INK, pad=42 + 15 * rows)
-    axes.text(
-        0, 1.04 + 0.062 * rows, subtitle, transform=axes.transAxes, fontsize=9, color="#555555"
-    )
-    axes.legend(
-        loc="lower left",
-        bbox_to_anchor=(-0.012, 1.0),
+    figure.text(left, 1 - 0.34 / high, title, fontsize=12, fontweight="bold", color=INK)
+    figure.text(left, 1 - 0.57 / high, subtitle, fontsize=9, color=MUTED)
+    figure.legend(
+        loc="upper left",
+        bbox_to_anchor=(left, 1 - 0.63 / high),
+        borderpad=0,
+        borderaxespad=0.2,
         ncols=2,
         frameon=False,
         fontsize=9,
@@ -64,7 +69,9 @@ def draw(curves: Sequence[Curve], file: Path, *, title: str, subtitle: str) -> N
     _save(figure, file)
 
 
-def _bars(axes: Any, curve: Curve, places: list[float], width: float, color: str) -> None:
+def _bars(
+    axes: Any, curve: Curve, places: list[float], width: float, color: str, *, small: bool
+) -> None:
     heights = [100 * (low + high) / 2 for low, high in zip(curve.low, curve.high, strict=True)]
     axes.bar(places, heights, width * 0.9, color=color, label=curve.label, zorder=2)
     for index, place in enumerate(places):
@@ -79,13 +86,14 @@ def _bars(axes: Any, curve: Curve, places: list[float], width: float, color: str
             textcoords="offset points",
             ha="center",
             va="bottom",
-            fontsize=8,
+            fontsize=6 if small else 8,
             color=INK,
         )
 
 
 def _dress(axes: Any, positions: int) -> None:
     axes.set_xticks(range(1, positions + 1))
+    axes.set_xlim(0.45, positions + 0.55)
     axes.set_xlabel("draft position", color=INK)
     axes.set_ylabel("rounds that accepted at least that many drafts (%)", fontsize=9, color=INK)
     axes.set_ylim(bottom=0, top=max(10.0, axes.get_ylim()[1] * 1.06))
@@ -94,7 +102,7 @@ def _dress(axes: Any, positions: int) -> None:
     axes.tick_params(length=0, colors=INK)
     for side in ("top", "right", "left"):
         axes.spines[side].set_visible(False)
-    axes.spines["bottom"].set_color("#888888")
+    axes.spines["bottom"].set_color(MUTED)
 
 
 def _save(figure: Any, file: Path) -> None:

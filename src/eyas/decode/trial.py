@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from eyas.decode.arms import ALONE, AS_TRAINED, Arm, Build
 from eyas.decode.evaluation import ArmResult, Evaluation, Run
@@ -111,7 +111,7 @@ class Trial:
             prompt=prompt.digest,
             id=prompt.id,
             category=prompt.category,
-            generation=generation,
+            generation=replace(generation, gaps=None),  # the file holds no gaps either
         )
         self.outcomes.add(outcome)
         return outcome

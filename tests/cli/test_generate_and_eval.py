@@ -1,0 +1,127 @@
+"""eyas generate and eyas eval on the embedded target, with the drafter that was trained here."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from eyas.cli import main
+from eyas.demo.assets import PROMPTS
+
+Captured = pytest.CaptureFixture[str]
+QUESTION = "Name the three longest rivers."
+
+
+def run(capsys: Captured, *arguments: str | Path) -> tuple[int, str, str]:
+    code = main([str(argument) for argument in arguments])
+    out, err = capsys.readouterr()
+    return code, out, err
+
+
+def test_the_text_is_the_targets_own_and_stands_alone_on_stdout(
+    smollm2: Path, trained_here: Path, capsys: Captured
+) -> None:
+    common = ("--target", smollm2, "--max-new", 24)
+    code, alone, err = run(capsys, "generate", QUESTION, *common)
+    assert (code, err) == (0, "")
+    assert len(alone) > 40
+    code, drafted, err = run(capsys, "generate", trained_here, QUESTION, *common, "--stats")
+    assert (code, drafted) == (0, alone)
+    assert "tau " in err
+    assert "sglang@0.5.10.post1 would say" in err
+    assert "there was no baseline" in err
+    code, marked, err = run(
+        capsys, "generate", trained_here, QUESTION, *common, "--show-accepted", "--color", "never"
+    )
+    assert code == 0
+    assert "⟦" in marked
+    assert marked.replace("⟦", "").replace("⟧", "") == alone
+    code, painted, _ = run(
+        capsys, "generate", trained_here, QUESTION, *common, "--show-accepted", "--color", "always"
+    )
+    assert painted.replace("\x1b[32m", "").replace("\x1b[0m", "") == alone
+    assert "\x1b[32m" in painted
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("a", "b", "c"), "put the prompt in quotes"),
+        (("",), "the prompt is empty"),
+        (("hello", "--show-accepted"), "nothing is drafted"),
+        (("hello", "--device", "warp"), "no device 'warp'"),
+        (("hello", "--max-new", "9999"), "the target has 8192 positions"),
+        (("/does/not/exist", "hello"), "/does/not/exist"),
+    ],
+)
+def test_generate_refuses_in_one_sentence(
+    smollm2: Path, capsys: Captured, arguments: tuple[str, ...], said: str
+) -> None:
+    code, out, err = run(capsys, "generate", *arguments, "--target", smollm2)
+    assert (code, out) == (2, "")
+    assert said in err
+    assert err.count("\n") == 1
+
+
+def test_eval_with_the_drafter_as_served(
+    smollm2: Path, trained_here: Path, tmp_path: Path, capsys: Captured
+) -> None:
+    command = (
+        "eval",
+        trained_here,
+        "--target",
+        smollm2,
+        "--prompts",
+        PROMPTS,
+        "--limit-per-category",
+        1,
+        "--max-new",
+        16,
+        "--out",
+        tmp_path / "outcomes.jsonl",
+        "--quiet",
+    )
+    code, out, err = run(
+        capsys,
+        *command,
+        "--as-served",
+        "sglang@0.5.10.post1,vllm@0.33.0",
+        "--baseline",
+        "--format",
+        "json",
+    )
+    assert code == 0, err
+    document = json.loads(out)
+    trained, sglang, vllm = document["arms"]
+    (run_as_trained,) = trained["runs"]
+    assert run_as_trained["tau"] > 1.1
+    assert run_as_trained["same_answers"] == 6
+    # as it was saved no SGLang reads its config, and vLLM computes what was trained
+    assert sglang["refusal"].startswith("does not start")
+    assert vllm["runs"][0]["accepted"] == run_as_trained["accepted"]
+    picture = tmp_path / "a.png"
+    code, out, err = run(capsys, *command, "--plot", picture)
+    assert code == 0, err
+    assert f"macro mean    6        {run_as_trained['macro_tau']['value']:.2f}" in out
+    assert "draft 3  as trained" in out
+    assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--prompts", "/does/not/exist"), "/does/not/exist"),
+        (("--prompts", str(PROMPTS), "--launch", "a=b"), "--as-served"),
+        (("--prompts", str(PROMPTS), "--as-served", "sglang"), "version"),
+        (("--prompts", str(PROMPTS), "--plot", "a.jpeg"), "a.jpeg"),
+    ],
+)
+def test_eval_refuses_before_anything_is_loaded(
+    smollm2: Path, capsys: Captured, arguments: tuple[str, ...], said: str
+) -> None:
+    code, out, err = run(capsys, "eval", "draft", "--target", smollm2, *arguments)
+    assert (code, out) == (2, "")
+    assert said in err
+    assert err.count("\n") == 1
