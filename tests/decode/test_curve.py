@@ -29,6 +29,15 @@ def test_a_curve_is_a_range_over_its_records() -> None:
     assert Curve.of("none", [Acceptance.of(3, [])]).positions == 0
 
 
+@pytest.mark.parametrize(
+    ("accepted", "rounds", "share"),
+    [(0, 9, "0 %"), (1, 5000, "<0.1 %"), (1, 300, "0.3 %"), (1, 10, "10 %"), (9, 9, "100 %")],
+)
+def test_a_few_acceptances_are_not_none(accepted: int, rounds: int, share: str) -> None:
+    curve = Curve.of("c", [Acceptance(steps=1, rounds=rounds, accepted_at=(accepted,))])
+    assert curve.share(0) == share
+
+
 def test_bars_stand_beside_each_other_at_each_position() -> None:
     lines = bars([SOUND, RUINED], PLAIN).splitlines()
     assert lines[0] == TITLE

@@ -82,7 +82,7 @@ def test_greedy_output_is_the_targets_own_on_20_prompts_of_128_tokens(
 
 @pytest.fixture(scope="module")
 def plain_of_each(target: Target, prompts: list[TokenisedPrompt]) -> Answers:
-    return answer_all(target, one_of_each(prompts), max_new=48, stop_at_eos=False)
+    return answer_all(target, one_of_each(prompts), max_new=32, stop_at_eos=False)
 
 
 # A chain of one gains less than a chain of three, a longer one no less.
@@ -93,7 +93,7 @@ def test_greedy_output_is_the_targets_own_for_chains_of_any_length(
     drafted = answer_all(
         target,
         plain_of_each.prompts,
-        max_new=48,
+        max_new=32,
         drafter=drafter,
         steps=steps,
         stop_at_eos=False,

@@ -69,7 +69,7 @@ def generate(
         bool,
         typer.Option(
             "--baseline",
-            help="With --stats: answer again without the drafter, to measure a round's cost R.",
+            help="Answer again without the drafter, so that --stats knows a round's cost R.",
             rich_help_panel=OUTPUT,
         ),
     ] = False,
@@ -108,7 +108,7 @@ def generate(
     )
     say((), 0)
     plain = [greedy.generate(model, ids, max_new=max_new)] if baseline else None
-    if stats:
+    if stats or baseline:
         sys.stderr.write(_stats(Record.of([answer], plain)))
     if draft is not None and not stats:
         hint("the same with --stats, or eyas eval over a file of prompts")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from eyas.cli.options import SUBJECT
 from eyas.errors import UsageError
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ TargetToRun = Annotated[
         "--target",
         metavar="TARGET",
         help="The target model, which is run: a directory, org/name, or smollm2.",
+        rich_help_panel=SUBJECT,
     ),
 ]
 StepsOption = Annotated[

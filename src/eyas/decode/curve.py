@@ -37,13 +37,23 @@ class Curve:
 
     def share(self, position: int) -> str:
         """The share at `position` (from 0) in per cent."""
-        return span(100 * self.low[position], 100 * self.high[position], "{:.0f}") + " %"
+        low, high = _per_cent(self.low[position]), _per_cent(self.high[position])
+        return f"{low} %" if low == high else f"{low} to {high} %"
 
 
 def span(low: float, high: float, form: str) -> str:
     """Two numbers as a range, or as one where they look the same."""
     one, other = form.format(low), form.format(high)
     return one if one == other else f"{one} to {other}"
+
+
+def _per_cent(share: float) -> str:
+    """A share in per cent: never "0" for a few acceptances in many rounds."""
+    if share == 0:
+        return "0"
+    if share < 0.001:
+        return "<0.1"
+    return f"{100 * share:.1f}" if share < 0.0995 else f"{100 * share:.0f}"
 
 
 def bars(curves: Sequence[Curve], style: Style) -> str:
