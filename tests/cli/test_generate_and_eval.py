@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from eyas.cli import main
+from eyas.data.prompts import read_prompts, write_prompts
 from eyas.demo.assets import PROMPTS
 
 Captured = pytest.CaptureFixture[str]
@@ -68,17 +69,19 @@ def test_generate_refuses_in_one_sentence(
 def test_eval_with_the_drafter_as_served(
     smollm2: Path, trained_here: Path, tmp_path: Path, capsys: Captured
 ) -> None:
+    prompts = tmp_path / "prompts.jsonl"
+    write_prompts(prompts, read_prompts(PROMPTS)[:2] + read_prompts(PROMPTS)[16:18])
     command = (
         "eval",
         trained_here,
         "--target",
         smollm2,
         "--prompts",
-        PROMPTS,
+        prompts,
         "--limit-per-category",
         1,
         "--max-new",
-        16,
+        24,
         "--out",
         tmp_path / "outcomes.jsonl",
         "--quiet",
@@ -97,14 +100,15 @@ def test_eval_with_the_drafter_as_served(
     trained, sglang, vllm = document["arms"]
     (run_as_trained,) = trained["runs"]
     assert run_as_trained["tau"] > 1.1
-    assert run_as_trained["same_answers"] == 6
+    assert run_as_trained["same_answers"] == 2
     # as it was saved no SGLang reads its config, and vLLM computes what was trained
     assert sglang["refusal"].startswith("does not start")
     assert vllm["runs"][0]["accepted"] == run_as_trained["accepted"]
     picture = tmp_path / "a.png"
     code, out, err = run(capsys, *command, "--plot", picture)
     assert code == 0, err
-    assert f"macro mean    6        {run_as_trained['macro_tau']['value']:.2f}" in out
+    mean = next(line for line in out.splitlines() if "macro mean" in line)
+    assert mean.split()[2:] == ["2", f"{run_as_trained['macro_tau']['value']:.2f}"]
     assert "draft 3  as trained" in out
     assert picture.read_bytes().startswith(b"\x89PNG")
 
