@@ -79,6 +79,8 @@ def _bars(
         if high - low >= 0.5:
             axes.plot([place, place], [low, high], color=INK, linewidth=1.2, zorder=3)
         text = curve.share(index).removesuffix(" %").replace(" to ", "–")
+        if small and "–" in text:  # there is no room for two numbers; the line shows the range
+            continue
         axes.annotate(
             text,
             (place, high),
@@ -88,6 +90,7 @@ def _bars(
             va="bottom",
             fontsize=6 if small else 8,
             color=INK,
+            bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.6},  # over a grid line
         )
 
 
