@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from eyas.check.render.style import PLAIN
@@ -36,3 +37,15 @@ def test_the_same_as_a_picture(tmp_path: Path) -> None:
     file = tmp_path / "acceptance.png"
     ending.picture(MEASURED, file)
     assert file.read_bytes().startswith(b"\x89PNG")
+
+
+def test_speeds_are_told_beside_what_a_round_costs() -> None:
+    from eyas.demo.acts import speeds
+
+    drafted = answers(1)
+    alone = replace(drafted.generations[0], seconds=1.0, acceptance=None)
+    plain = replace(drafted, generations=(alone,))
+    # two tokens in a second either way: one round of 1 s, or two steps of half a second
+    assert speeds(plain, drafted) == (
+        "alone 2.0 tokens/s, drafted 2.0 (1.00x; tau 2.00, a round costs R = 2.00 steps)"
+    )

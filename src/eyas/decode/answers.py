@@ -29,21 +29,6 @@ class Answers:
     generations: tuple[Generation, ...]
 
     @property
-    def tokens_per_second(self) -> float:
-        """Decoding rate over all answers; the prompts' own forward passes are not in it."""
-        tokens = sum(len(g.tokens) - 1 for g in self.generations)
-        return tokens / sum(g.seconds for g in self.generations)
-
-    @property
-    def seconds_per_forward(self) -> float:
-        """Seconds between two forwards of the target: of a plain step, or of a whole round."""
-        forwards = sum(
-            len(g.tokens) - 1 if g.acceptance is None else g.acceptance.rounds
-            for g in self.generations
-        )
-        return sum(g.seconds for g in self.generations) / forwards
-
-    @property
     def acceptance(self) -> Acceptance:
         """All rounds together."""
         return Acceptance.total(

@@ -17,6 +17,7 @@ from eyas.checkpoint import (
     write_checkpoint,
 )
 from eyas.decode.answers import Answers, TokenisedPrompt, answer_all, one_of_each
+from eyas.decode.record import Record
 from eyas.demo.kimi import TARGET_CONFIG, write_kimi_drafter
 from eyas.dialects import specforge
 from eyas.errors import EngineError
@@ -124,12 +125,12 @@ def alone_and_drafted(scene: Scene) -> Act:
 
 def speeds(plain: Answers, drafted: Answers) -> str:
     """Both rates and their ratio, which is tau over R up to the ends of the answers."""
-    ratio = drafted.tokens_per_second / plain.tokens_per_second
-    cost = drafted.seconds_per_forward / plain.seconds_per_forward
+    alone = Record.of(plain.generations)
+    record = Record.of(drafted.generations, plain.generations)
     return (
-        f"alone {plain.tokens_per_second:.1f} tokens/s, "
-        f"drafted {drafted.tokens_per_second:.1f} ({ratio:.2f}x; "
-        f"tau {drafted.acceptance.tau:.2f}, a round costs R = {cost:.2f} steps)"
+        f"alone {alone.pace.tokens_per_second:.1f} tokens/s, "
+        f"drafted {record.pace.tokens_per_second:.1f} ({record.speedup:.2f}x; "
+        f"tau {drafted.acceptance.tau:.2f}, a round costs R = {record.round_cost:.2f} steps)"
     )
 
 
