@@ -14,6 +14,8 @@ from eyas.errors import UsageError
 FORMATS = (".png", ".svg", ".pdf")
 # Okabe and Ito's colours that can be told apart without red-green vision, darkest contrasts first.
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+WIDEST_LABEL = 40  # characters: with a longer one the legend has one column
+LETTER = 0.066  # inches, of the legend's and subtitle's type
 INK, MUTED, GRID = "#222222", "#555555", "#DDDDDD"
 
 
@@ -40,8 +42,11 @@ def draw(curves: Sequence[Curve], file: Path, *, title: str, subtitle: str) -> N
     from matplotlib.figure import Figure
 
     positions = max(curve.positions for curve in curves)
-    rows = -(-len(curves) // 2)
-    wide = min(13.0, max(6.4, 1.6 + 0.42 * positions * len(curves)))
+    longest = max(len(curve.label) for curve in curves)
+    columns = 2 if longest <= WIDEST_LABEL else 1
+    rows = -(-len(curves) // columns)
+    written = 1.0 + LETTER * max(len(subtitle), columns * (longest + 6))
+    wide = min(13.0, max(6.4, written, 1.6 + 0.42 * positions * len(curves)))
     head = 0.75 + 0.23 * rows  # inches over the axes: title, subtitle, legend
     high = head + 3.7
     figure = Figure(figsize=(wide, high), dpi=160)
@@ -60,7 +65,7 @@ def draw(curves: Sequence[Curve], file: Path, *, title: str, subtitle: str) -> N
         bbox_to_anchor=(left, 1 - 0.63 / high),
         borderpad=0,
         borderaxespad=0.2,
-        ncols=2,
+        ncols=columns,
         frameon=False,
         fontsize=9,
         handlelength=1.0,
