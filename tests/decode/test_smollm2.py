@@ -88,7 +88,12 @@ def plain_of_each(target: Target, prompts: list[TokenisedPrompt]) -> Answers:
 # A chain of one gains less than a chain of three, a longer one no less.
 @pytest.mark.parametrize(("steps", "floor"), [(1, 1.2), (3, 1.35), (5, 1.35), (8, 1.35)])
 def test_greedy_output_is_the_targets_own_for_chains_of_any_length(
-    target: Target, drafter: Drafter, plain_of_each: Answers, steps: int, floor: float
+    target: Target,
+    drafter: Drafter,
+    plain_of_each: Answers,
+    steps: int,
+    floor: float,
+    measured: Callable[[str], None],
 ) -> None:
     drafted = answer_all(
         target,
@@ -101,10 +106,10 @@ def test_greedy_output_is_the_targets_own_for_chains_of_any_length(
     pairs = zip(plain_of_each.generations, drafted.generations, strict=True)
     found = [d for alone, together in pairs if (d := divergence(alone, together)) is not None]
     tau = drafted.acceptance.tau
-    print(f"K = {steps}: tau {tau}, by position {drafted.acceptance.cumulative}, {found}")
+    assert tau is not None
+    measured(f"K = {steps}: tau {tau:.3f}, divergences {found}")
     assert not [d for d in found if not d.numeric]
     assert len(found) <= 1
-    assert tau is not None
     assert floor <= tau <= steps + 1
 
 
