@@ -85,8 +85,9 @@ def plain_of_each(target: Target, prompts: list[TokenisedPrompt]) -> Answers:
     return answer_all(target, one_of_each(prompts), max_new=32, stop_at_eos=False)
 
 
-# A chain of one gains less than a chain of three, a longer one no less.
-@pytest.mark.parametrize(("steps", "floor"), [(1, 1.2), (3, 1.35), (5, 1.35), (8, 1.35)])
+# Lower than TAU_FLOOR, as six answers of 32 tokens say less. A chain of one gains less than a chain
+# of three, a longer one no less.
+@pytest.mark.parametrize(("steps", "floor"), [(1, 1.2), (3, 1.3), (5, 1.3), (8, 1.3)])
 def test_greedy_output_is_the_targets_own_for_chains_of_any_length(
     target: Target,
     drafter: Drafter,
