@@ -8,7 +8,7 @@ export OMP_WAIT_POLICY ?= PASSIVE
 .PHONY: demo test lint check format target
 
 demo: target
-	$(BIN)/eyas demo
+	$(BIN)/eyas demo --plot acceptance.png
 
 test: target
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest $(PYTEST_ARGS)

@@ -1,3 +1,3 @@
-"""Train, check, convert and serve speculative-decoding drafters."""
+"""Check, convert, train, run and measure speculative-decoding drafters."""
 
 __version__ = "0.1.0"

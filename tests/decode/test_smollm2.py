@@ -15,6 +15,7 @@ from eyas.data.prompts import read_prompts
 from eyas.decode.answers import Answers, TokenisedPrompt, answer_all, one_of_each
 from eyas.decode.generation import divergence
 from eyas.demo.assets import PROMPTS
+from eyas.demo.views import flatten
 from eyas.dialects import specforge
 from eyas.model.drafter import Drafter
 from eyas.model.llama import LlamaTarget
@@ -137,8 +138,6 @@ def test_a_lost_layer_costs_at_least_half_of_what_was_accepted(
     tmp_path: Path,
     measured: Callable[[str], None],
 ) -> None:
-    from eyas.demo.acts import flatten
-
     checkpoint = flatten(open_checkpoint(trained_here), tmp_path / "flat")
     served = engines.read(
         engines.EngineRef.parse("sglang@0.5.10.post1"),
@@ -160,8 +159,6 @@ def test_a_lost_layer_costs_at_least_half_of_what_was_accepted(
 def test_flattening_by_hand_changes_names_and_nothing_else(
     trained_here: Path, tmp_path: Path
 ) -> None:
-    from eyas.demo.acts import flatten
-
     before = open_checkpoint(trained_here)
     after = flatten(before, tmp_path / "flat")
     assert specforge.recognise(after) is not None

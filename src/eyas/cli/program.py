@@ -36,7 +36,7 @@ COMMANDS: tuple[tuple[str, Callable[..., None]], ...] = (
 )
 
 HELP = """
-Train, check, convert and serve speculative-decoding drafters.
+Check, convert, run and measure speculative-decoding drafters.
 
 [bold]Will SGLang compute what I trained?[/bold]
 

@@ -5,7 +5,11 @@ from __future__ import annotations
 import struct
 from pathlib import Path
 
-from eyas.checkpoint import write_sparse
+from eyas import dialects
+from eyas.checkpoint import Checkpoint, write_sparse
+from eyas.dialects import speculators
+from eyas.errors import NotADrafterError
+from eyas.spec import Eagle3Spec
 
 # Kimi-K2.5's text model: hidden 7168, 61 layers, vocabulary 163840. The drafter of the story
 # fused three states, 3 * 7168 = 21504, into 7168, and was Llama-shaped.
@@ -82,3 +86,18 @@ def write_kimi_drafter(directory: Path) -> None:
         mask[token] = 1
     offsets = struct.pack(f"<{DRAFT_VOCAB}q", *(token - i for i, token in enumerate(kept)))
     write_sparse(directory, CONFIG, headers, {"d2t": offsets, "t2d": bytes(mask)})
+
+
+def write_kimi_as_saved(directory: Path, flat: Checkpoint) -> None:
+    """Write the same drafter with the nested config that its trainer saved."""
+    dialect, spec = dialects.read(flat)
+    if not isinstance(spec, Eagle3Spec):
+        raise NotADrafterError(f"{flat.location} is no EAGLE-3 drafter")
+    roles = dialect.roles(flat)
+    config, names = speculators.write(spec, set(roles.values()), dtype="bfloat16")
+    headers = {
+        names[role]: (flat.tensors[tensor].dtype, flat.tensors[tensor].shape)
+        for tensor, role in roles.items()
+    }
+    maps = {names[role]: flat.read_bytes(role) for role in ("d2t", "t2d")}
+    write_sparse(directory, config, headers, maps)
