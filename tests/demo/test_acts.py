@@ -25,5 +25,5 @@ def test_it_is_as_large_as_the_storys_and_takes_no_room(tmp_path: Path) -> None:
     drafter = open_checkpoint(tmp_path / "kimi")
     assert drafter.tensors["fc.weight"].shape == (HIDDEN, 3 * HIDDEN) == (7168, 21504)
     file = tmp_path / "kimi" / "model.safetensors"
-    assert file.stat().st_size > 2e9
+    assert file.stat().st_size > 1.9e9
     assert file.stat().st_blocks * 512 < 10e6
