@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from statistics import median
 from time import perf_counter
 
 from eyas import convert, engines
@@ -15,6 +16,8 @@ from eyas.checkpoint import (
     open_target,
 )
 from eyas.decode.answers import Answers, TokenisedPrompt, answer_all, one_of_each
+from eyas.decode.generation import Generation
+from eyas.decode.greedy import generate
 from eyas.decode.record import Record
 from eyas.demo.kimi import TARGET_CONFIG, write_kimi_as_saved, write_kimi_drafter
 from eyas.demo.views import flatten, label, lands_wholly, lost_tensors, read, verdict_of
@@ -22,7 +25,7 @@ from eyas.model.drafter import Drafter
 from eyas.model.served import Fill, served_drafter
 from eyas.model.target import Target
 from eyas.model.trained import trained_drafter
-from eyas.spec import Eagle3Spec, LastState, Stage
+from eyas.spec import Eagle3Spec, LastState, Ownership, Served, Stage, VocabMap
 
 OLD_SGLANG = "sglang@0.5.10.post1"
 NEW_SGLANG = "sglang@0.5.23"
@@ -66,22 +69,34 @@ class Scene:
     # what the acts measured on the first prompt of each category, for the comparison at the end
     measured: dict[str, tuple[Answers, ...]] = field(default_factory=dict)
 
-    def answers(
-        self,
-        what: str,
-        prompts: Sequence[TokenisedPrompt],
-        drafter: Drafter | None,
-        target: Target | None = None,
-    ) -> Answers:
-        """Answers to `prompts`, with or without a drafter, under a progress bar."""
+    def answers(self, what: str, prompts: Sequence[TokenisedPrompt], drafter: Drafter) -> Answers:
+        """Drafted answers to `prompts`, under a progress bar."""
         return answer_all(
-            target or self.target,
+            self.target,
             prompts,
             max_new=self.max_new,
             drafter=drafter,
-            steps=STEPS if drafter else 0,
+            steps=STEPS,
             advance=self.watch(what, len(prompts)),
         )
+
+    def side_by_side(
+        self, what: str, prompts: Sequence[TokenisedPrompt], drafter: Drafter, target: Target
+    ) -> tuple[Answers, Answers]:
+        """Plain and drafted answers, prompt by prompt, so that both meet the same machine."""
+        advance = self.watch(what, 2 * len(prompts))
+        generations: tuple[list[Generation], list[Generation]] = ([], [])
+        for prompt in prompts:
+            for found, helper in zip(generations, (None, drafter), strict=True):
+                steps = STEPS if helper else 0
+                found.append(
+                    generate(target, prompt.ids, max_new=self.max_new, drafter=helper, steps=steps)
+                )
+                advance()
+        plain, drafted = (
+            Answers(prompts=tuple(prompts), generations=tuple(found)) for found in generations
+        )
+        return plain, drafted
 
 
 def tell(scene: Scene) -> Iterator[Act]:
@@ -97,16 +112,18 @@ def tell(scene: Scene) -> Iterator[Act]:
 
 def alone_and_drafted(scene: Scene) -> Act:
     """Act 1: the target alone, then with the drafter as it was trained."""
-    plain = scene.answers("SmolLM2 alone", scene.prompts, None)
-    drafter = trained_drafter(scene.checkpoint, scene.target)
-    drafted = scene.answers("with the drafter", scene.prompts, drafter)
-    scene.sound = drafted
-    equal = drafted.equal_to(plain)
     few = one_of_each(scene.prompts)
-    fast_plain = scene.answers("SmolLM2 alone, bf16", few, None, scene.fast_target)
+    drafter = trained_drafter(scene.checkpoint, scene.target)
+    plain, drafted = scene.side_by_side(
+        "alone and drafted, float32", scene.prompts, drafter, scene.target
+    )
+    scene.sound = drafted
     scene.measured["as trained"] = (sound_part(scene, few),)
+    equal = drafted.equal_to(plain)
     fast_drafter = trained_drafter(scene.checkpoint, scene.fast_target)
-    fast_drafted = scene.answers("with the drafter, bf16", few, fast_drafter, scene.fast_target)
+    fast_plain, fast_drafted = scene.side_by_side(
+        "alone and drafted, bfloat16", few, fast_drafter, scene.fast_target
+    )
     return Act(
         number=1,
         title="SmolLM2 alone, then with the drafter that was trained here",
@@ -124,13 +141,19 @@ def alone_and_drafted(scene: Scene) -> Act:
 
 
 def speeds(plain: Answers, drafted: Answers) -> str:
-    """Both rates and their ratio, which is tau over R up to the ends of the answers."""
-    alone = Record.of(plain.generations)
-    record = Record.of(drafted.generations, plain.generations)
+    """Both rates, and the medians over the prompts of their ratio and of R.
+
+    An answer's ratio is its tau over its R, up to the tokens that its last round runs past the end.
+    """
+    pairs = zip(drafted.generations, plain.generations, strict=True)
+    records = [Record.of([together], [alone]) for together, alone in pairs]
+    ratios = [record.speedup for record in records if record.speedup is not None]
+    costs = [record.round_cost for record in records if record.round_cost is not None]
+    alone = Record.of(plain.generations).pace.tokens_per_second
+    together = Record.of(drafted.generations).pace.tokens_per_second
     return (
-        f"alone {alone.pace.tokens_per_second:.1f} tokens/s, "
-        f"drafted {record.pace.tokens_per_second:.1f} ({record.speedup:.2f}x; "
-        f"tau {drafted.acceptance.tau:.2f}, a round costs R = {record.round_cost:.2f} steps)"
+        f"alone {alone:.1f} tokens/s, drafted {together:.1f} ({median(ratios):.2f}x; "
+        f"tau {drafted.acceptance.tau:.2f}, a round costs R = {median(costs):.2f} steps)"
     )
 
 
@@ -164,11 +187,11 @@ def flattened(scene: Scene, directory: Path) -> Act:
         found[fill] = scene.answers(f"without its layer ({fill})", prompts, drafter)
     scene.measured["its layer lost, SGLang 0.5.10.post1"] = tuple(found.values())
     taus = {fill: answers.tau for fill, answers in found.items()}
-    low, high = min(taus.values()), max(taus.values())
+    low, high, sound = min(taus.values()), max(taus.values()), sound_part(scene, prompts).tau
     return Act(
         number=3,
         title="Flattened to LlamaForCausalLMEagle3, its layer still named layers.0.*",
-        passed=lost == [LAYER_TENSORS, 0, 0] and high < sound_part(scene, prompts).tau,
+        passed=lost == [LAYER_TENSORS, 0, 0] and high - 1 <= (sound - 1) / 2,
         verdict=f"SGLang 0.5.10.post1 loses {lost[0]} tensors in silence: "
         f"tau {low:.2f} to {high:.2f}",
         details=(
@@ -188,16 +211,30 @@ def wrong_algorithm(scene: Scene, checkpoint: Checkpoint) -> Act:
     answers = scene.answers("launched as EAGLE", prompts, drafter)
     scene.measured["launched as EAGLE, SGLang 0.5.23"] = (answers,)
     tau, sound = answers.tau, sound_part(scene, prompts).tau
+    faults = faults_of(served)
     return Act(
         number=4,
         title="Launched with speculative_algorithm=EAGLE",
-        passed=tau < sound,
-        verdict=f"one captured state, fc bypassed, the target's head, no map: tau {tau:.2f}",
+        passed=len(faults) == 3 and lands_wholly(served) and tau < sound,
+        verdict=f"{', '.join(faults) or 'nothing is wrong'}: tau {tau:.2f}",
         details=(
-            f"{NEW_SGLANG} starts without an error and lands every tensor",
+            f"{label(served)} starts without an error: {verdict_of(served)}",
             f"the same prompts give {sound:.2f} when it is launched as EAGLE3",
         ),
     )
+
+
+def faults_of(served: Served) -> list[str]:
+    """What an EAGLE launch changes in a drafter of three fused states, in the story's words."""
+    spec = served.spec
+    if not isinstance(spec, Eagle3Spec):
+        return []
+    found = {
+        "one state of the target and fc bypassed": isinstance(spec.conditioning, LastState),
+        "the target's head": spec.head.value is Ownership.TARGET,
+        "no map": spec.vocab_map.value is VocabMap.PREFIX,
+    }
+    return [words for words, true in found.items() if true]
 
 
 def converted(scene: Scene, checkpoint: Checkpoint) -> Act:
