@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from eyas.errors import TargetError, UnsupportedError
 from eyas.model.generic_cache import GenericCache
+from eyas.model.pretrained import read_pretrained
 from eyas.model.target import LoadedFacts, Reading, Target, TargetCache, TargetSizes
 
 PROBE_IDS = (1, 2, 3)
@@ -159,12 +160,9 @@ def load_generic(
     from transformers.utils import logging
 
     logging.disable_progress_bar()
-    try:
-        model, loaded = _class_of(directory).from_pretrained(
-            directory, dtype=dtype, local_files_only=True, output_loading_info=True
-        )
-    except (OSError, ValueError, RuntimeError, ImportError) as error:
-        raise TargetError(f"`{directory}` cannot be loaded as a model: {error}") from error
+    model, loaded = read_pretrained(
+        _class_of(directory), directory, "model", dtype=dtype, output_loading_info=True
+    )
     # transformers itself would go on with random numbers in their place
     if loaded["missing_keys"]:
         missing = sorted(loaded["missing_keys"])
@@ -198,7 +196,7 @@ def _class_of(directory: Path) -> Any:
     """The class that the config names, which for a wrapper AutoModelForCausalLM does not know."""
     import transformers
 
-    config = transformers.AutoConfig.from_pretrained(directory, local_files_only=True)
+    config = read_pretrained(transformers.AutoConfig, directory, "config")
     named = getattr(transformers, (config.architectures or [""])[0], None)
     if isinstance(named, type) and issubclass(named, transformers.PreTrainedModel):
         return named

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from eyas.errors import TargetError
 from eyas.model.llama import LlamaForm, LlamaTarget
+from eyas.model.pretrained import read_pretrained
 from eyas.model.target import LoadedFacts, Target, TargetSizes
 from eyas.spec import Rope
 
@@ -60,10 +61,8 @@ def load_tokenizer(name: str | Path) -> PreTrainedTokenizerBase:
     from transformers import AutoTokenizer
 
     directory = target_directory(name)
-    try:
-        return AutoTokenizer.from_pretrained(directory, local_files_only=True)
-    except (OSError, ValueError) as error:
-        raise TargetError(f"no tokenizer can be read in `{directory}`: {error}") from error
+    tokenizer: PreTrainedTokenizerBase = read_pretrained(AutoTokenizer, directory, "tokenizer")
+    return tokenizer
 
 
 def is_compact(config: PretrainedConfig) -> bool:
@@ -129,12 +128,8 @@ def _weight_files(directory: Path) -> Iterator[Path]:
 def _read_config(directory: Path) -> PretrainedConfig:
     from transformers import AutoConfig
 
-    try:
-        return AutoConfig.from_pretrained(directory, local_files_only=True)
-    except (OSError, ValueError) as error:
-        raise TargetError(
-            f"`{directory}` has no config that transformers reads: {error}"
-        ) from error
+    config: PretrainedConfig = read_pretrained(AutoConfig, directory, "config")
+    return config
 
 
 def _load_llama(

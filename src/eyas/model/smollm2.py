@@ -91,12 +91,14 @@ def _convert(folder: Path, made: Path) -> None:
             folder,
             gguf_file=GGUF,
             dtype=torch.float32,
+            trust_remote_code=False,
             # without it, the weights would stay wrapped and save_pretrained would refuse
             quantization_config=GgufConfig(dequantize=True),
         )
         model.config.rms_norm_eps = RMS_NORM_EPS
         model.to(torch.bfloat16).save_pretrained(made)
-        AutoTokenizer.from_pretrained(folder, gguf_file=GGUF).save_pretrained(made)
+        tokenizer = AutoTokenizer.from_pretrained(folder, gguf_file=GGUF, trust_remote_code=False)
+        tokenizer.save_pretrained(made)
     config_file = made / "config.json"
     config = json.loads(config_file.read_text())
     del config["_model_name_or_path"]  # a training run's title, from the GGUF's metadata
