@@ -242,3 +242,16 @@ def test_as_trained_a_wrong_shape_is_named(tmp_path: Path, target: Target) -> No
     checkpoint = save(tmp_path / "x", config(), tensors(self_attn__q_proj__weight=ramp(64, 64)))
     with pytest.raises(CheckpointError, match=r"q_proj\.weight is 64 x 64, but the config asks"):
         trained_drafter(checkpoint, target)
+
+
+@pytest.mark.parametrize("first", [-1, 97])
+def test_as_trained_a_map_out_of_the_vocabulary_is_refused(
+    tmp_path: Path, target: Target, first: int
+) -> None:
+    offsets = torch.arange(DRAFTED) * 3
+    offsets[0] = first
+    checkpoint = save(tmp_path / "x", config(), tensors(d2t=offsets))
+    with pytest.raises(
+        CheckpointError, match=rf"its map names token {first} of a vocabulary of 97"
+    ):
+        trained_drafter(checkpoint, target)

@@ -10,6 +10,7 @@ from eyas.engines.vllm.claims import SLIDING_WINDOW
 from eyas.errors import EngineError, UnsupportedError
 from eyas.model.drafter import Drafter
 from eyas.model.fill import Fill, Filler
+from eyas.model.id_map import fault_of_map
 from eyas.model.landed import LandedWeights
 from eyas.model.target import Target
 from eyas.model.weights import RoleTensors
@@ -101,12 +102,7 @@ def _usable_map(d2t: Tensor, spec: Eagle3Spec, target: Target, engine: str) -> T
             f" head {size} rows"
         )
     d2t = d2t[:size].to(torch.int64)
-    ids = d2t + torch.arange(size) if spec.vocab_map.value is VocabMap.OFFSETS else d2t
-    vocabulary = len(target.embedding_VH)
-    outside = ids[(ids < 0) | (ids >= vocabulary)]
-    if len(outside):
-        raise EngineError(
-            f"{engine} would crash with this drafter: its map names token {int(outside[0])} of a"
-            f" vocabulary of {vocabulary}"
-        )
+    fault = fault_of_map(d2t, spec.vocab_map.value, len(target.embedding_VH))
+    if fault is not None:
+        raise EngineError(f"{engine} would crash with this drafter: {fault}")
     return d2t

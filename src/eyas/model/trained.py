@@ -8,6 +8,7 @@ from eyas import dialects
 from eyas.checkpoint import Checkpoint
 from eyas.errors import CheckpointError, UnsupportedError
 from eyas.model.drafter import Drafter
+from eyas.model.id_map import fault_of_map
 from eyas.model.target import Target
 from eyas.model.weights import RoleTensors
 from eyas.spec import Eagle3Spec
@@ -19,8 +20,8 @@ _TRAINING_ONLY = frozenset({"t2d"})
 def trained_drafter(checkpoint: Checkpoint, target: Target) -> Drafter:
     """`checkpoint` as its producer means it, ready to draft for `target`, in the target's dtype.
 
-    Raises CheckpointError for a weight that is missing, surplus or of another shape, TargetError
-    when the target does not fit, and UnsupportedError for a drafter that eyas cannot run.
+    Raises CheckpointError for a weight that is missing, surplus or of another shape and for a map
+    out of the target's vocabulary, TargetError when the target does not fit, and UnsupportedError for a drafter that eyas cannot run.
     """
     dialect, spec = dialects.read(checkpoint)
     if not isinstance(spec, Eagle3Spec):
@@ -29,6 +30,7 @@ def trained_drafter(checkpoint: Checkpoint, target: Target) -> Drafter:
     shapes = {role: tuple(held.shape) for role, held in drafter.state_dict().items()}
     tensors = RoleTensors(checkpoint, shapes)
     state = {role: _weight(checkpoint, tensors, role, shape) for role, shape in shapes.items()}
+    _require_usable_map(checkpoint, state, spec, target)
     used = {tensors.tensor(role) for role in shapes}
     unused = {
         name for name, role in dialect.roles(checkpoint).items() if role not in _TRAINING_ONLY
@@ -61,6 +63,19 @@ def _weight(
             hint=f"eyas inspect {checkpoint.location}",
         )
     return held
+
+
+def _require_usable_map(
+    checkpoint: Checkpoint, state: dict[str, Tensor], spec: Eagle3Spec, target: Target
+) -> None:
+    if "d2t" not in state:
+        return
+    fault = fault_of_map(state["d2t"], spec.vocab_map.value, len(target.embedding_VH))
+    if fault is not None:
+        raise CheckpointError(
+            f"`{checkpoint.location}` cannot draft for `{target.facts.name}`: {fault}",
+            hint=f"eyas inspect {checkpoint.location}",
+        )
 
 
 def _sizes(shape: tuple[int, ...]) -> str:
