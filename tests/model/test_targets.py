@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +12,9 @@ import torch
 from torch import Tensor
 
 from eyas.errors import TargetError, UnsupportedError
-from eyas.model.generic import load_generic
+from eyas.model.generic import GenericTarget, load_generic
 from eyas.model.llama import LlamaTarget
-from eyas.model.load import load_target, read_weights
+from eyas.model.load import is_compact, load_target, read_weights
 from eyas.model.target import Target
 
 LAYERS = 8
@@ -134,6 +136,27 @@ def test_weights_are_read_strictly(tiny_llama: Path, change: str, said: str) -> 
         LlamaTarget(target.facts, target.sizes, weights, torch.device("cpu"), tied=tied)
 
 
+def test_a_table_that_follows_from_the_config_is_no_surplus(
+    tiny_llama: Path, tmp_path: Path
+) -> None:
+    from safetensors.torch import save_file
+
+    shutil.copy(tiny_llama / "config.json", tmp_path)
+    weights = read_weights(tiny_llama)
+    weights["model.layers.0.self_attn.rotary_emb.inv_freq"] = torch.ones(4)
+    save_file(weights, tmp_path / "model.safetensors")
+    assert isinstance(load_target(tmp_path), LlamaTarget)
+
+
+def test_quantised_weights_are_left_to_transformers(tiny_llama: Path) -> None:
+    from transformers import AutoConfig
+
+    config = AutoConfig.from_pretrained(tiny_llama)
+    assert is_compact(config)
+    config.quantization_config = {"quant_method": "fp8"}
+    assert not is_compact(config)
+
+
 def test_a_full_cache_is_refused(tiny_llama: Path, ids_BT: Tensor) -> None:
     target = load_target(tiny_llama)
     with pytest.raises(TargetError, match="holds 10 tokens; 11 were asked for"):
@@ -149,6 +172,38 @@ def test_a_name_that_is_no_target(name: str) -> None:
 def test_an_empty_directory_is_no_target(tmp_path: Path) -> None:
     with pytest.raises(TargetError, match="no config that transformers reads"):
         load_target(tmp_path)
+
+
+def test_the_head_is_probed_within_one_pass(tiny_llama: Path) -> None:
+    """A model no two passes of which are alike, as passes of bf16 are not."""
+    from transformers import AutoModelForCausalLM
+
+    model = AutoModelForCausalLM.from_pretrained(tiny_llama, dtype=torch.bfloat16).eval()
+    noise = torch.Generator().manual_seed(0)
+
+    def shake(_: Any, __: Any, out: Tensor) -> Tensor:
+        return out + torch.randn(out.shape, generator=noise, dtype=out.dtype)
+
+    model.model.embed_tokens.register_forward_hook(shake)
+    facts = replace(generic(tiny_llama).facts, dtype=torch.bfloat16)
+    assert GenericTarget(facts, model).facts == facts
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
+def test_a_soft_cap_on_small_logits_is_seen(tiny_llama: Path, dtype: torch.dtype) -> None:
+    from transformers import AutoModelForCausalLM
+
+    model = AutoModelForCausalLM.from_pretrained(tiny_llama, dtype=dtype).eval()
+    facts = replace(generic(tiny_llama).facts, dtype=dtype)
+
+    def cap(_: Any, __: Any, logits: Tensor) -> Tensor:
+        # far above the logits, it changes them by less than one part in a thousand
+        limit = 25 * float(logits.abs().max())
+        return limit * torch.tanh(logits.float() / limit)
+
+    model.lm_head.register_forward_hook(cap)
+    with pytest.raises(UnsupportedError, match="soft cap or a scaling"):
+        GenericTarget(facts, model)
 
 
 def test_logits_beyond_the_head_are_refused(tmp_path: Path) -> None:

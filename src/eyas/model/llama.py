@@ -18,6 +18,9 @@ from eyas.model.rope import RopeTable, rotate
 from eyas.model.target import LoadedFacts, Reading, Target, TargetCache, TargetSizes
 from eyas.spec import Rope
 
+# Older checkpoints saved this table, which follows from the config.
+DERIVED = "rotary_emb.inv_freq"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LlamaForm:
@@ -139,7 +142,7 @@ class LlamaTarget(Target):
             taken.add("lm_head.weight")
         self._norm_H = take("model.norm.weight")
         self._layers = [layer(index) for index in range(facts.num_layers)]
-        surplus = sorted(set(weights) - taken)
+        surplus = sorted(n for n in set(weights) - taken if not n.endswith(DERIVED))
         if surplus:
             raise TargetError(
                 f"target `{facts.name}` has a tensor that its config does not explain: "

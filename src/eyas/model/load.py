@@ -69,6 +69,8 @@ def is_compact(config: PretrainedConfig) -> bool:
     """Whether the compact Llama computes exactly what this config means."""
     if config.model_type not in ("llama", "qwen2", "qwen3"):
         return False
+    if getattr(config, "quantization_config", None) is not None:
+        return False  # transformers may know how to read such weights
     rope = config.rope_parameters or {}
     layer_types = getattr(config, "layer_types", None) or ()
     return (
