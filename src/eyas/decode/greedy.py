@@ -21,6 +21,7 @@ from torch import Tensor
 from eyas.decode.acceptance import Acceptance
 from eyas.decode.conditioning import boundaries_read, conditioned
 from eyas.decode.generation import Generation
+from eyas.decode.prefill import last_output, read_prompt
 from eyas.errors import UsageError
 from eyas.model.draft_cache import DraftCache
 from eyas.model.drafter import Drafter
@@ -44,12 +45,12 @@ class Round:
 def plain_rounds(target: Target, prompt: Sequence[int], *, max_new: int) -> Iterator[Round]:
     """The target alone, one token a round; the first round is the prompt's forward pass."""
     cache = target.new_cache(1, len(prompt) + max_new)
-    ids = _row(prompt, target)
-    for _ in range(max_new):
-        reading = target.forward(ids, cache)
-        choice = _Choice.of(target, reading.final_BTH[:, -1:])
+    reading = read_prompt(target, _row(prompt, target), cache)
+    choice = _Choice.of(target, reading.final_BTH[:, -1:])
+    yield Round(tokens=tuple(choice.ids), gaps=tuple(choice.gaps))
+    for _ in range(max_new - 1):
+        choice = _Choice.of(target, target.forward(choice.ids_1T, cache).final_BTH)
         yield Round(tokens=tuple(choice.ids), gaps=tuple(choice.gaps))
-        ids = choice.ids_1T
 
 
 @torch.inference_mode()
@@ -65,7 +66,7 @@ def chain_rounds(
     cache = target.new_cache(1, capacity)
     draft_cache = drafter.new_cache(1, capacity)
     prompt_1T = _row(prompt, target)
-    reading = target.forward(prompt_1T, cache, boundaries)
+    reading = read_prompt(target, prompt_1T, cache, boundaries)
     choice = _Choice.of(target, reading.final_BTH[:, -1:])
     yield Round(tokens=tuple(choice.ids), gaps=tuple(choice.gaps))
     produced, seen = 1, len(prompt)
@@ -159,7 +160,7 @@ def _draft(
     """A chain of `steps` draft tokens, as target ids [1, steps]."""
     drafted = []
     for _ in range(steps):
-        output_11H = drafter.step(ids_1T, hidden_1TH, cache)[:, -1:]
+        output_11H = last_output(drafter, ids_1T, hidden_1TH, cache)
         hidden_1TH = drafter.feedback(output_11H)
         ids_1T = drafter.target_ids(drafter.logits(output_11H).argmax(dim=-1))
         drafted.append(ids_1T)

@@ -21,7 +21,8 @@ def trained_drafter(checkpoint: Checkpoint, target: Target) -> Drafter:
     """`checkpoint` as its producer means it, ready to draft for `target`, in the target's dtype.
 
     Raises CheckpointError for a weight that is missing, surplus or of another shape and for a map
-    out of the target's vocabulary, TargetError when the target does not fit, and UnsupportedError for a drafter that eyas cannot run.
+    out of the target's vocabulary, TargetError when the target does not fit, and UnsupportedError
+    for a drafter that eyas cannot run.
     """
     dialect, spec = dialects.read(checkpoint)
     if not isinstance(spec, Eagle3Spec):
