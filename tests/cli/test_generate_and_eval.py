@@ -53,6 +53,8 @@ def test_the_text_is_the_targets_own_and_stands_alone_on_stdout(
         (("",), "the prompt is empty"),
         (("hello", "--show-accepted"), "nothing is drafted"),
         (("hello", "--device", "warp"), "no device 'warp'"),
+        (("hello", "--device", "meta"), "no device 'meta'"),
+        (("hello", "--device", "cuda:99"), "no device 'cuda:99'"),
         (("hello", "--max-new", "9999"), "the target has 8192 positions"),
         (("/does/not/exist", "hello"), "/does/not/exist"),
     ],

@@ -60,10 +60,12 @@ def load(name: str, dtype: Dtype, device: str) -> tuple[Target, PreTrainedTokeni
 
     try:
         place = torch.device(device)
-    except RuntimeError:
-        raise UsageError(f"there is no device {device!r}", hint="cpu, cuda or cuda:0") from None
-    if place.type == "cuda" and (place.index or 0) >= torch.cuda.device_count():
-        raise UsageError(f"this machine has no {device}", hint="--device cpu")
+        torch.zeros(1, device=place).item()
+    except (RuntimeError, AssertionError, ImportError):
+        # which one depends on the device, and on what torch was built with
+        raise UsageError(
+            f"there is no device {device!r} here that torch can compute on", hint="--device cpu"
+        ) from None
     directory = target_directory(name)
     target = load_target(directory, dtype=getattr(torch, dtype.value), device=place)
     return target, load_tokenizer(directory)
