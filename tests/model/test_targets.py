@@ -14,7 +14,7 @@ from torch import Tensor
 from eyas.errors import TargetError, UnsupportedError
 from eyas.model.generic import GenericTarget, load_generic
 from eyas.model.llama import LlamaTarget
-from eyas.model.load import is_compact, load_target, read_weights
+from eyas.model.load import eos_ids_of, is_compact, load_target, read_weights
 from eyas.model.target import Target
 
 LAYERS = 8
@@ -155,6 +155,14 @@ def test_quantised_weights_are_left_to_transformers(tiny_llama: Path) -> None:
     assert is_compact(config)
     config.quantization_config = {"quant_method": "fp8"}
     assert not is_compact(config)
+
+
+def test_the_end_of_an_answer_may_be_stated_nowhere_or_by_a_text_config(tmp_path: Path) -> None:
+    from transformers import LlamaConfig, LlavaConfig, PretrainedConfig
+
+    assert eos_ids_of(tmp_path, PretrainedConfig()) == ()
+    wrapper = LlavaConfig(text_config=LlamaConfig(eos_token_id=[5, 7]))
+    assert eos_ids_of(tmp_path, wrapper) == (5, 7)
 
 
 def test_a_full_cache_is_refused(tiny_llama: Path, ids_BT: Tensor) -> None:

@@ -99,14 +99,16 @@ def read_weights(directory: Path) -> dict[str, Tensor]:
 
 
 def eos_ids_of(directory: Path, config: PretrainedConfig) -> tuple[int, ...]:
-    """The ids that end an answer: the generation config's, else the config's."""
+    """The ids that end an answer: the generation config's, else the config's, else none."""
     from transformers import GenerationConfig
 
     declared: Any = None
     if (directory / "generation_config.json").is_file():
         declared = GenerationConfig.from_pretrained(directory).eos_token_id
-    if declared is None:
-        declared = config.eos_token_id
+    # a wrapper of a language model leaves the id to its text config
+    for stating in (config, config.get_text_config()):
+        if declared is None:
+            declared = getattr(stating, "eos_token_id", None)
     if declared is None:
         return ()
     return (declared,) if isinstance(declared, int) else tuple(declared)

