@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -35,10 +36,11 @@ def parse_hub_id(text: str) -> HubId | None:
     return HubId(repo=match["repo"], revision=match["revision"])
 
 
-def fetch(hub_id: HubId, *, weights: bool) -> tuple[Path, str]:
+def fetch(hub_id: HubId, *, weights: bool, also: Sequence[str] = ()) -> tuple[Path, str]:
     """The snapshot directory of a repository and its commit.
 
-    Only config.json is fetched unless `weights`. Where the Hub is out of reach the cache serves.
+    Only config.json is fetched unless `weights`, and with them the files like `also`. Where the
+    Hub is out of reach the cache serves.
     Raises CheckpointError when the repository or a file does not exist or is not in the cache
     while HF_HUB_OFFLINE is set, FetchError when the Hub or the connection fails.
     """
@@ -55,7 +57,7 @@ def fetch(hub_id: HubId, *, weights: bool) -> tuple[Path, str]:
             snapshot_download(
                 repo,
                 revision=revision,
-                allow_patterns=list(_WEIGHTS),
+                allow_patterns=[*_WEIGHTS, *also],
                 local_files_only=not online,
             )
     except LocalEntryNotFoundError:

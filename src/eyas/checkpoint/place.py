@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,8 +18,10 @@ class Place:
     revision: str | None = None
 
 
-def locate(location: str | Path, *, weights: bool) -> Place:
+def locate(location: str | Path, *, weights: bool, also: Sequence[str] = ()) -> Place:
     """The directory of `location`; a Hub id is fetched, with its `weights` if asked.
+
+    With the weights come the files whose names are like one of `also`.
 
     Raises CheckpointError when there is no such place, FetchError when a download fails.
     """
@@ -44,7 +47,7 @@ def locate(location: str | Path, *, weights: bool) -> Place:
             f"there is no file or directory {typed!r}",
             hint=f"check what is in {parent}, or write hf://{typed} for the Hub's",
         )
-    directory, revision = fetch(hub_id, weights=weights)
+    directory, revision = fetch(hub_id, weights=weights, also=also)
     return Place(directory=directory, revision=revision)
 
 

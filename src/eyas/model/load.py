@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from eyas.errors import TargetError
+from eyas.checkpoint.hub import parse_hub_id
+from eyas.checkpoint.place import locate
+from eyas.errors import CheckpointError, TargetError
 from eyas.model.llama import LlamaForm, LlamaTarget
 from eyas.model.pretrained import read_pretrained
 from eyas.model.target import LoadedFacts, Target, TargetSizes
@@ -18,11 +20,14 @@ from eyas.spec import Rope
 if TYPE_CHECKING:
     from transformers import PretrainedConfig, PreTrainedTokenizerBase
 
+# The tokenizer, its chat template and the generation config.
+BESIDE_THE_WEIGHTS = ("*.json", "*.jinja", "*.model", "*.txt")
+
 
 def target_directory(name: str | Path) -> Path:
     """The local directory of a target: itself, `smollm2`, or a Hub snapshot (`org/name[@rev]`).
 
-    Raises TargetError when it is none of these or cannot be fetched.
+    Raises TargetError when it is none of these, FetchError when a download fails.
     """
     path = Path(name)
     if path.is_dir():
@@ -31,7 +36,7 @@ def target_directory(name: str | Path) -> Path:
         from eyas.model.smollm2 import ensure_smollm2
 
         return ensure_smollm2()
-    return _hub_snapshot(str(name))
+    return _fetched(str(name))
 
 
 def load_target(
@@ -172,22 +177,14 @@ def _load_llama(
     return LlamaTarget(facts, sizes, read_weights(directory), device, tied=tied, form=form)
 
 
-def _hub_snapshot(name: str) -> Path:
-    if name.count("/") != 1 or name.startswith((".", "/", "~")):
+def _fetched(name: str) -> Path:
+    if parse_hub_id(name) is None:
         raise TargetError(
             f"no target `{name}`: give a local directory, `smollm2`, or a Hub id such as `org/name`"
         )
-    from huggingface_hub import snapshot_download
-    from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
-
-    repository, _, revision = name.partition("@")
     try:
-        return Path(
-            snapshot_download(
-                repository,
-                revision=revision or None,
-                allow_patterns=["*.json", "*.safetensors", "*.jinja", "*.model", "*.txt"],
-            )
-        )
-    except (OSError, HfHubHTTPError, HFValidationError, LocalEntryNotFoundError) as error:
-        raise TargetError(f"target `{name}` cannot be fetched from the Hub: {error}") from error
+        return locate(name, weights=True, also=BESIDE_THE_WEIGHTS).directory
+    except CheckpointError as error:
+        raise TargetError(
+            f"the target cannot be opened: {error.message}", hint=error.hint
+        ) from None
