@@ -336,3 +336,12 @@ def test_every_claim_cites_a_file_and_lines() -> None:
         assert claim.project == "sglang"
         assert claim.file.endswith(".py")
         assert claim.lines.strip("0123456789-, ") == ""
+
+
+@pytest.mark.parametrize("version", [OLD, NEW])
+def test_no_layer_slides_whatever_the_config_says(version: str) -> None:
+    config = flat_config(layer_types=["sliding_attention"], sliding_window=4)
+    result = outcome(version, config, shapes())
+    assert isinstance(result, Served)
+    assert result.slides is not None
+    assert not result.slides.value

@@ -89,6 +89,20 @@ def test_an_absent_norm_before_residual_is_true_in_speculators_and_false_when_fl
     assert served(flat_config(), shapes()).spec.norm_before_residual.value is False
 
 
+def test_a_sliding_layer_is_a_fact_with_its_key() -> None:
+    assert served(flat_config(), shapes()).slides.origin is Origin.ASSUMED
+    assert not served(flat_config(), shapes()).slides.value
+    types = {"layer_types": ["sliding_attention"], "sliding_window": 4}
+    nested = speculators_config(transformer_layer_config=flat_config(**types))
+    slides = served(nested, shapes("layers.0")).slides
+    assert (slides.value, slides.origin) == (True, Origin.DECLARED)
+    assert slides.key == "config.json :: transformer_layer_config.layer_types"
+    assert not served(flat_config(layer_types=["full_attention"]), shapes()).slides.value
+    # types of layers that the drafter does not have
+    more = flat_config(layer_types=["full_attention", "sliding_attention"])
+    assert not served(more, shapes()).slides.value
+
+
 def test_a_speculators_config_has_no_defaults() -> None:
     layer = flat_config(architectures=None, draft_vocab_size=None, hidden_act=None)
     refusal = served(speculators_config(transformer_layer_config=layer), shapes("layers.0")).refusal

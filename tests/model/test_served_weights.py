@@ -232,7 +232,7 @@ def test_a_map_out_of_the_vocabulary_is_a_crash(build: Build) -> None:
 
 def test_a_sliding_window_is_not_run_where_the_engine_slides(build: Build) -> None:
     sliding = {"layer_types": ["sliding_attention"], "sliding_window": 4}
-    with pytest.raises(UnsupportedError, match="sliding window"):
+    with pytest.raises(UnsupportedError, match=r"a sliding window \(config\.json :: layer_types\)"):
         build(VLLM, tensors(), **sliding)
     build(NEW, tensors(), **sliding)
     build(VLLM, tensors(), layer_types=["full_attention"])

@@ -6,7 +6,6 @@ import torch
 from torch import Tensor, nn
 
 from eyas.checkpoint import Checkpoint
-from eyas.engines.vllm.claims import SLIDING_WINDOW
 from eyas.errors import EngineError, UnsupportedError
 from eyas.model.drafter import Drafter
 from eyas.model.fill import Fill, Filler
@@ -38,7 +37,11 @@ def served_drafter(
         raise EngineError(f"{engine} does not serve this drafter: {served.refusal.message}")
     if not isinstance(served.spec, Eagle3Spec) or served.landing is None:
         raise UnsupportedError("only EAGLE-3 drafters can be run as served")
-    _refuse_sliding_window(served, checkpoint)
+    if served.slides is not None and served.slides.value:
+        raise UnsupportedError(
+            f"{engine} serves this drafter with a sliding window ({served.slides.key}), which"
+            " cannot be run yet"
+        )
     drafter = Drafter(served.spec, embedding=target.embedding_VH, head=target.head_VH)
     roles = {s.role for p in served.landing.parameters for s in p.segments if s.role is not None}
     _add_biases(drafter, roles)
@@ -80,17 +83,6 @@ def _require_computed(surplus: set[str], spec: Eagle3Spec) -> None:
         )
         if not never_called:
             raise UnsupportedError(f"the engine computes with `{role}`, which cannot be run yet")
-
-
-def _refuse_sliding_window(served: Served, checkpoint: Checkpoint) -> None:
-    layer = checkpoint.config.get("transformer_layer_config")
-    config = layer if isinstance(layer, dict) else checkpoint.config
-    types = config.get("layer_types")
-    slides = isinstance(types, list) and "sliding_attention" in types
-    if SLIDING_WINDOW in served.claims and slides:
-        raise UnsupportedError(
-            f"{served.engine} serves this drafter with a sliding window, which cannot be run yet"
-        )
 
 
 def _usable_map(d2t: Tensor, spec: Eagle3Spec, target: Target, engine: str) -> Tensor:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from eyas.spec.draft import DraftSpec
+from eyas.spec.fact import Fact
 from eyas.spec.landing import Landing
 
 
@@ -47,7 +48,8 @@ class Refusal:
 class Served:
     """What one engine version makes of a checkpoint under one launch.
 
-    `spec` and `landing` are None when the engine refuses before it has them.
+    `slides` says whether a layer's attention sees a sliding window of tokens alone. It, `spec` and
+    `landing` are None when the engine refuses before it has them.
     """
 
     engine: str
@@ -55,6 +57,7 @@ class Served:
     runner: str | None
     spec: DraftSpec | None
     landing: Landing | None
+    slides: Fact[bool] | None
     refusal: Refusal | None
     claims: tuple[Claim, ...]
 

@@ -45,12 +45,14 @@ def read(
     contract = contract_of(version_of(version), version)
     spec: Eagle3Spec | None = None
     landing: Landing | None = None
+    slides: Fact[bool] | None = None
     refusal: Refusal | None = None
     used: list[Claim] = []
     try:
         config = draft_config(checkpoint, contract)
         require_llama_eagle3(config)
         drafter = drafter_of(config, contract)
+        slides = assumed(False, config.key("layer_types"), whose=config.whose)
         capture = capture_of(
             config.get("eagle_config"),
             contract,
@@ -80,6 +82,7 @@ def read(
         runner=runner,
         spec=spec,
         landing=landing,
+        slides=slides,
         refusal=refusal,
         claims=tuple(dict.fromkeys(used)),
     )

@@ -27,6 +27,7 @@ class Drafter:
     feedback: Fact[Feedback]
     rope: Fact[Rope]
     uses_states: Fact[bool]
+    slides: Fact[bool]
     maps_ids: bool
 
 
@@ -59,6 +60,7 @@ def drafter_of(config: ConfigView, target: TargetFacts | None) -> Drafter:
         rope=rope_of(config, reads_rope_parameters=True),
         uses_states=_nested_flag(config, "use_aux_hidden_state")
         or assumed(True, config.key("eagle_config.use_aux_hidden_state"), whose=config.whose),
+        slides=_slides(config, sizes.num_layers.value),
         maps_ids=draft_vocab.value != target_vocab,
     )
 
@@ -68,6 +70,15 @@ def _nested_flag(config: ConfigView, name: str) -> Fact[bool] | None:
     if name not in nested:
         return None
     return declared(bool(nested[name]), config.key(f"eagle_config.{name}"))
+
+
+def _slides(config: ConfigView, layers: int) -> Fact[bool]:
+    """Whether one of the layers slides; layer_types counts the drafter's own layers from 0."""
+    name = "layer_types"
+    types = config.get(name)
+    if not isinstance(types, list) or not types:
+        return assumed(False, config.key(name), whose=config.whose)
+    return declared("sliding_attention" in types[:layers], config.key(name))
 
 
 def _count(config: ConfigView) -> Fact[int]:

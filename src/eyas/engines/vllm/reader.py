@@ -15,6 +15,7 @@ from eyas.engines.vllm.loader import load
 from eyas.spec import (
     Claim,
     Eagle3Spec,
+    Fact,
     FromTarget,
     Fused,
     Landing,
@@ -42,6 +43,7 @@ def read(
         raise NotCovered("vLLM reads layer ids by runner, and none is named")
     spec: Eagle3Spec | None = None
     landing: Landing | None = None
+    slides: Fact[bool] | None = None
     refusal: Refusal | None = None
     speculators = is_speculators(checkpoint)
     method = method_of(settings, checkpoint.location, speculators=speculators)
@@ -56,6 +58,7 @@ def read(
             )
         config = draft_config(checkpoint, version, method)
         drafter = drafter_of(config, target)
+        slides = drafter.slides
         capture = capture_of(config, runner, target)
         unfused = _without_fc(drafter, capture, method, runner)
         used += _claims(drafter, capture, unfused, method, speculators=speculators)
@@ -71,6 +74,7 @@ def read(
         runner=runner,
         spec=spec,
         landing=landing,
+        slides=slides,
         refusal=refusal,
         claims=tuple(dict.fromkeys(used)),
     )
