@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
+from tests.decode.oracle import tiny_target
 
+from eyas.data import answers
 from eyas.data.answers import AnswerSettings, answer_prompts, chat_ids, choose
 from eyas.data.conversation import Conversation, read_conversations, read_shard
 from eyas.data.prompts import one_turn
 from eyas.data.states import StateStore, capture_directory
 from eyas.decode.greedy import generate
 from eyas.errors import UsageError
-from eyas.model.llama import LlamaTarget
+from eyas.model.llama import LlamaTarget, StaticCache
 from eyas.model.load import load_target, load_tokenizer
 
 SETTINGS = AnswerSettings(
@@ -55,6 +59,37 @@ def test_greedy_answers_in_a_batch_are_those_given_alone(
         said = conversations[prompt.id]
         assert list(said.ids[: said.prompt_length]) == ids
         assert said.answer_ids == generate(target, ids, max_new=12).tokens
+
+
+def answers_of_tiny_rows(share: float, monkeypatch: pytest.MonkeyPatch) -> tuple[list[int], Any]:
+    """(rows left at each move, all answers) of eight rows that end one after another."""
+    monkeypatch.setattr(answers, "DONE_SHARE", share)
+    moves: list[int] = []
+    keep_rows = StaticCache.keep_rows
+
+    def counted(cache: StaticCache, rows: torch.Tensor) -> None:
+        moves.append(len(rows))
+        keep_rows(cache, rows)
+
+    monkeypatch.setattr(StaticCache, "keep_rows", counted)
+    rows = [
+        answers._Row(one_turn(str(i), "x", "x"), list(range(3, 5 + i)), (0.0, 1.5)[i % 2], [])
+        for i in range(8)
+    ]
+    ends = (5, 11, 17, 23, 29)
+    answers._generate(tiny_target(eos_ids=ends), rows, 40, torch.Generator().manual_seed(0))
+    assert len({len(row.answer) for row in rows}) > 4
+    monkeypatch.undo()
+    return moves, [row.answer for row in rows]
+
+
+def test_rows_are_moved_together_when_a_quarter_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    at_once, expected = answers_of_tiny_rows(0.0, monkeypatch)
+    moves, found = answers_of_tiny_rows(answers.DONE_SHARE, monkeypatch)
+    assert found == expected
+    assert len(moves) < len(at_once)
+    sizes = [8, *moves]
+    assert all(after <= 0.75 * before for before, after in itertools.pairwise(sizes))
 
 
 def test_a_finished_shard_is_kept(target: LlamaTarget, smollm2: Path, answered: Path) -> None:

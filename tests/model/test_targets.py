@@ -89,8 +89,11 @@ def test_rolling_back_leaves_no_trace(target: Target, ids_BT: Tensor) -> None:
 
 
 def test_a_boundary_beyond_the_last_layer_is_refused(target: Target, ids_BT: Tensor) -> None:
-    with pytest.raises(TargetError, match="boundaries 0 to 8, not 9"):
-        target.forward(ids_BT, target.new_cache(2, 16), (2, 9))
+    cache = target.new_cache(2, 16)
+    for unknown in (9, -1):
+        with pytest.raises(TargetError, match=f"boundaries 0 to 8, not {unknown}"):
+            target.forward(ids_BT, cache, (2, unknown))
+    assert cache.length == 0
 
 
 def test_facts(target: Target) -> None:
@@ -109,7 +112,12 @@ def test_rows_padded_on_the_left_are_the_rows_alone(tiny_llama: Path, ids_BT: Te
     together = target.forward(padded, cache).final_BTH
     alone = target.forward(ids_BT[:1, 4:], target.new_cache(1, 16)).final_BTH
     torch.testing.assert_close(together[:1, 4:], alone, atol=2e-5, rtol=1e-4)
+    keys = cache.keys[0]
+    empty = torch.full_like(keys[:, :, 11:], 7.0)  # no slot that is not filled is touched
+    keys[:, :, 11:] = empty
     cache.keep_rows(torch.tensor([0]))
+    assert torch.equal(keys[:, :, 11:], empty)
+    assert cache.keys[0].data_ptr() == keys.data_ptr()
     next_id = torch.tensor([[7]])
     kept = target.forward(next_id, cache).final_BTH
     single = target.new_cache(1, 16)
@@ -134,6 +142,22 @@ def test_weights_are_read_strictly(tiny_llama: Path, change: str, said: str) -> 
     tied = "lm_head.weight" not in weights
     with pytest.raises(TargetError, match=said):
         LlamaTarget(target.facts, target.sizes, weights, torch.device("cpu"), tied=tied)
+
+
+def test_any_rows_may_be_kept_in_any_order(tiny_llama: Path) -> None:
+    target = load_target(tiny_llama)
+    assert isinstance(target, LlamaTarget)
+    ids_BT = torch.arange(4 * 6).reshape(4, 6)
+    cache = target.new_cache(4, 12, torch.tensor([0, 1, 2, 3]))
+    target.forward(ids_BT, cache)
+    keys, values = [k.clone() for k in cache.keys], [v.clone() for v in cache.values]
+    rows = torch.tensor([3, 1])
+    cache.keep_rows(rows)
+    assert cache.starts_B is not None
+    assert cache.starts_B.tolist() == [3, 1]
+    for layer, (before, after) in enumerate(zip(keys, cache.keys, strict=True)):
+        assert torch.equal(after[:, :, :6], before[rows][:, :, :6])
+        assert torch.equal(cache.values[layer][:, :, :6], values[layer][rows][:, :, :6])
 
 
 def test_a_table_that_follows_from_the_config_is_no_surplus(

@@ -82,10 +82,15 @@ class StaticCache(TargetCache):
         self.slots = length
 
     def keep_rows(self, rows: Tensor) -> None:
-        """Drop every row of the batch that `rows` does not name."""
+        """Drop every row of the batch that `rows` does not name.
+
+        What is kept moves to the front of the tensors as they are, filled slots alone.
+        """
         for store in (self.keys, self.values):
             for layer, held in enumerate(store):
-                store[layer] = held.index_select(0, rows)
+                kept = held[:, :, : self.slots].index_select(0, rows)
+                store[layer] = held[: len(rows)]
+                store[layer][:, :, : self.slots] = kept
         if self.starts_B is not None:
             self.starts_B = self.starts_B.index_select(0, rows)
 
@@ -195,7 +200,8 @@ class LlamaTarget(Target):
     ) -> Reading:
         """Append `ids_BT` to the cache and read the new positions.
 
-        Raises TargetError when the cache is another target's, or full.
+        Raises TargetError when the cache is another target's or full, and for a boundary that does
+        not exist; the cache is then as it was.
         """
         if not isinstance(cache, StaticCache):
             raise TargetError("this cache was not made by this target's `new_cache`")
@@ -203,6 +209,12 @@ class LlamaTarget(Target):
         begin, end = cache.slots, cache.slots + new
         if end > cache.capacity:
             raise TargetError(f"the cache holds {cache.capacity} tokens; {end} were asked for")
+        last = self.facts.num_layers
+        unknown = [k for k in boundaries if not 0 <= k <= last]
+        if unknown:
+            raise TargetError(
+                f"target `{self.facts.name}` has boundaries 0 to {last}, not {unknown[0]}"
+            )
         slots_T = torch.arange(begin, end, device=self.device)
         if cache.starts_B is None:
             positions_BT = slots_T[None]
@@ -219,14 +231,8 @@ class LlamaTarget(Target):
             gate_up = F.linear(self._norm(x, layer.mlp_norm_H), layer.gate_up)
             gate, up = gate_up.chunk(2, dim=-1)
             x = x + F.linear(F.silu(gate) * up, layer.down)
-        captured[self.facts.num_layers] = x
+        captured[last] = x
         cache.slots = end
-        unknown = [k for k in boundaries if k not in captured]
-        if unknown:
-            raise TargetError(
-                f"target `{self.facts.name}` has boundaries 0 to {self.facts.num_layers}, "
-                f"not {unknown[0]}"
-            )
         states = torch.cat([captured[k] for k in boundaries], dim=-1) if boundaries else None
         return Reading(final_BTH=x, captured_BTC=states)
 
