@@ -50,7 +50,10 @@ def counted(*, quiet: bool) -> Iterator[Callable[[str, int], Callable[[], None]]
         MofNCompleteColumn(),
         TimeElapsedColumn(),
     )
-    with Progress(*columns, console=console, transient=True) as progress:
+    # On a terminal the results go above the bar; a file or a pipe gets them as they were written.
+    with Progress(
+        *columns, console=console, transient=True, redirect_stdout=sys.stdout.isatty()
+    ) as progress:
         yield lambda what, total: _bar(progress, what, total)
 
 
