@@ -163,13 +163,25 @@ def test_a_file_of_something_else_is_refused_and_left_alone(
     assert file.read_text() == content
 
 
-def test_an_empty_file_is_a_beginning(tmp_path: Path) -> None:
+@pytest.mark.parametrize("begun", [False, True])
+def test_a_file_appears_with_its_first_outcome(tmp_path: Path, begun: bool) -> None:
     file = tmp_path / "outcomes.jsonl"
-    file.touch()
-    Outcomes(file, SETTINGS)
-    assert json.loads(file.read_text())["settings"] == SETTINGS
+    if begun:
+        file.touch()
+    Outcomes(file, {"target": "mistyped"})  # a run that ends before its first answer
+    assert [found.read_bytes() for found in tmp_path.iterdir()] == [b""] * begun
+    run(Outcomes(file, SETTINGS), arm(AS_TRAINED, Drafters(0.3)))
+    lines = file.read_text().splitlines()
+    assert json.loads(lines[0])["settings"] == SETTINGS
+    assert len(lines) == 1 + len(PROMPTS)
+    assert list(tmp_path.iterdir()) == [file]
+
+
+def test_what_cannot_hold_outcomes_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="cannot be written"):
         Outcomes(tmp_path / "nowhere" / "o.jsonl", SETTINGS)
+    with pytest.raises(UsageError, match="is no file"):
+        Outcomes(tmp_path, SETTINGS)
 
 
 def test_what_cannot_be_run_as_served_is_a_row_that_says_so() -> None:

@@ -1,11 +1,13 @@
 """Outcomes: what every prompt came to under every drafter, kept line by line while they are made.
 
-The file is JSON Lines: first the settings that the outcomes hold for, then one outcome a line.
+The file is JSON Lines: first the settings that the outcomes hold for, then one outcome a line. It
+appears with its first outcome, so that a run which failed before has left nothing behind.
 """
 
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -47,6 +49,8 @@ class Outcomes:
         """Raises UsageError when `file` is none of ours, or was made under other settings."""
         self._held: dict[tuple[str, str | None, str], Outcome] = {}
         self._file = file
+        self._header = {"schema_version": 1, "settings": settings}
+        self._begun = False
         if file is not None:
             self._resume(file, settings)
 
@@ -57,15 +61,25 @@ class Outcomes:
     def add(self, outcome: Outcome) -> None:
         """Keep an outcome, on disk before this returns."""
         self._held[outcome.key] = outcome
-        if self._file is not None:
+        if self._file is None:
+            return
+        if self._begun:
             with self._file.open("a", encoding="utf-8") as out:
                 _write(out, _to_json(outcome))
+            return
+        unfinished = _unfinished(self._file)
+        try:
+            with unfinished.open("w", encoding="utf-8") as out:
+                _write(out, self._header)
+                _write(out, _to_json(outcome))
+            unfinished.replace(self._file)
+        finally:
+            unfinished.unlink(missing_ok=True)
+        self._begun = True
 
     def _resume(self, file: Path, settings: Settings) -> None:
         content = _content(file)
         if not content:
-            with file.open("w", encoding="utf-8") as out:
-                _write(out, {"schema_version": 1, "settings": settings})
             return
         # a line that a kill cut short is no line
         whole = content[: content.rfind(b"\n") + 1]
@@ -85,6 +99,7 @@ class Outcomes:
             self._held[outcome.key] = outcome
         with file.open("r+b") as out:
             out.truncate(len(whole))
+        self._begun = True
 
 
 def fingerprint(checkpoint: Checkpoint) -> str:
@@ -106,11 +121,22 @@ def _write(out: TextIO, record: dict[str, Any]) -> None:
     out.write(json.dumps(record, ensure_ascii=False) + "\n")
 
 
+def _unfinished(file: Path) -> Path:
+    """The file that becomes `file` when it is whole."""
+    return file.with_name(f".{file.name}.{os.getpid()}.unfinished")
+
+
 def _content(file: Path) -> bytes:
-    """What `file` holds; it is made, empty, where it does not exist."""
+    """What `file` holds, nothing where it does not exist yet; UsageError if it cannot be written."""
+    if file.exists() and not file.is_file():
+        raise UsageError(f"{file} is no file", hint="name a file with --out")
     try:
-        file.touch()
-        return file.read_bytes()
+        _unfinished(file).touch()
+        _unfinished(file).unlink()
+        if not file.exists():
+            return b""
+        with file.open("r+b") as found:
+            return found.read()
     except OSError as error:
         raise UsageError(f"{file} cannot be written: {error.strerror}") from error
 
