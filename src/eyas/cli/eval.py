@@ -128,7 +128,7 @@ def eval(  # noqa: A001 - the command's name; nothing here evaluates strings
     from eyas.decode.arms import as_served, as_trained
     from eyas.decode.evaluation_json import as_json
     from eyas.decode.evaluation_text import text
-    from eyas.decode.outcomes import Outcomes, fingerprint
+    from eyas.decode.outcomes import Outcomes, settings_of
     from eyas.decode.picture import draw, drawable
     from eyas.decode.trial import Trial
     from eyas.engines import EngineRef
@@ -143,13 +143,7 @@ def eval(  # noqa: A001 - the command's name; nothing here evaluates strings
     checkpoint = open_checkpoint(draft)
     outcomes = Outcomes(
         out,
-        {
-            "drafter": fingerprint(checkpoint),
-            "target": target,
-            "steps": steps,
-            "max_new": max_new,
-            "dtype": dtype.value,
-        },
+        settings_of(checkpoint, target=target, steps=steps, max_new=max_new, dtype=dtype.value),
     )
     model, tokenizer = load(target, dtype, device)
     named = [_named(model, tokenizer, prompt, max_new) for prompt in chosen]

@@ -14,6 +14,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any, TextIO
 
+import eyas
 from eyas.checkpoint import Checkpoint
 from eyas.decode.acceptance import Acceptance
 from eyas.decode.generation import Generation
@@ -102,13 +103,18 @@ class Outcomes:
         self._begun = True
 
 
+def settings_of(checkpoint: Checkpoint, **chosen: str | int) -> Settings:
+    """What outcomes depend on: the drafter, this version of eyas, and what was chosen."""
+    return {"eyas": eyas.__version__, "drafter": fingerprint(checkpoint), **chosen}
+
+
 def fingerprint(checkpoint: Checkpoint) -> str:
-    """A short digest that training changes: names and shapes, and the values of all vectors."""
-    digest = blake2b(digest_size=8)
+    """A short digest of everything that a drafter is: its config, and its tensors to the byte."""
+    digest = blake2b(json.dumps(checkpoint.config, sort_keys=True).encode(), digest_size=8)
     for name, header in sorted(checkpoint.tensors.items()):
         digest.update(f"{name} {header.dtype} {header.shape}".encode())
-        if len(header.shape) == 1:
-            digest.update(checkpoint.read_bytes(name))
+        for chunk in checkpoint.chunks(name):
+            digest.update(chunk)
     return digest.hexdigest()
 
 
@@ -127,18 +133,20 @@ def _unfinished(file: Path) -> Path:
 
 
 def _content(file: Path) -> bytes:
-    """What `file` holds, nothing where it does not exist yet; UsageError if it cannot be written."""
+    """What `file` holds, nothing where there is none yet; UsageError if it cannot be written."""
     if file.exists() and not file.is_file():
         raise UsageError(f"{file} is no file", hint="name a file with --out")
     try:
-        _unfinished(file).touch()
-        _unfinished(file).unlink()
-        if not file.exists():
-            return b""
-        with file.open("r+b") as found:
-            return found.read()
+        content = b""
+        if file.exists():
+            with file.open("r+b") as found:
+                content = found.read()
+        if not content:
+            _unfinished(file).touch()
+            _unfinished(file).unlink()
     except OSError as error:
         raise UsageError(f"{file} cannot be written: {error.strerror}") from error
+    return content
 
 
 def _settings(file: Path, lines: list[str]) -> Settings:
