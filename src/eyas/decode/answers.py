@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from eyas.decode.acceptance import Acceptance, macro_mean
-from eyas.decode.generation import Generation, divergence
+from eyas.decode.comparison import Comparison
+from eyas.decode.generation import Generation
 from eyas.decode.greedy import generate
 from eyas.model.drafter import Drafter
 from eyas.model.target import Target
@@ -52,11 +53,9 @@ class Answers:
         """The macro mean over the categories."""
         return macro_mean(self.tau_by_category.values())
 
-    def equal_to(self, plain: Answers) -> int:
-        """How many answers are the plain ones', token for token, near-ties apart."""
-        pairs = zip(plain.generations, self.generations, strict=True)
-        found = (divergence(alone, drafted) for alone, drafted in pairs)
-        return sum(d is None or d.numeric for d in found)
+    def compared_with(self, plain: Answers) -> Comparison:
+        """Where these answers depart from the target's own."""
+        return Comparison.of(plain.generations, self.generations)
 
 
 def answer_all(

@@ -28,23 +28,36 @@ class Generation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Divergence:
-    """The first position at which two greedy answers differ, and how clear the choice was there."""
+    """The first position at which two greedy answers differ, and how clear the choice was there.
+
+    `gap` is the difference of the two highest logits; None where one answer goes on, or ends,
+    without another token having been chosen: no rounding explains that.
+    """
 
     position: int
-    gap: float
+    gap: float | None
 
     @property
     def numeric(self) -> bool:
         """Whether rounding explains it: the two highest logits were within `NEAR_TIE`."""
-        return self.gap < NEAR_TIE
+        return self.gap is not None and self.gap < NEAR_TIE
+
+    @property
+    def why(self) -> str:
+        """How clear the choice was, in words."""
+        if self.gap is None:
+            return "where one of them ends"
+        return f"where the two highest logits are {self.gap:.2g} apart"
 
 
 def divergence(plain: Generation, drafted: Generation) -> Divergence | None:
     """Where `drafted` first departs from `plain`, whose gaps must be recorded; None if never."""
     if plain.gaps is None:
         raise ValueError("the plain generation was made without gaps")
-    for position, gap in enumerate(plain.gaps):
-        same = position < len(drafted.tokens) and drafted.tokens[position] == plain.tokens[position]
-        if not same:
+    pairs = zip(plain.tokens, drafted.tokens, plain.gaps, strict=False)
+    for position, (alone, together, gap) in enumerate(pairs):
+        if alone != together:
             return Divergence(position=position, gap=gap)
+    if len(plain.tokens) != len(drafted.tokens):
+        return Divergence(position=min(len(plain.tokens), len(drafted.tokens)), gap=None)
     return None

@@ -119,7 +119,7 @@ def alone_and_drafted(scene: Scene) -> Act:
     )
     scene.sound = drafted
     scene.measured["as trained"] = (sound_part(scene, few),)
-    equal = drafted.equal_to(plain)
+    compared = drafted.compared_with(plain)
     fast_drafter = trained_drafter(scene.checkpoint, scene.fast_target)
     fast_plain, fast_drafted = scene.side_by_side(
         "alone and drafted, bfloat16", few, fast_drafter, scene.fast_target
@@ -127,9 +127,10 @@ def alone_and_drafted(scene: Scene) -> Act:
     return Act(
         number=1,
         title="SmolLM2 alone, then with the drafter that was trained here",
-        passed=equal == len(scene.prompts) and drafted.tau >= TAU_FLOOR,
-        verdict=f"tau {drafted.tau:.2f}; {equal} of {len(scene.prompts)} answers equal",
+        passed=compared.exact and drafted.tau >= TAU_FLOOR,
+        verdict=f"tau {drafted.tau:.2f}; {compared.equal} of {len(scene.prompts)} answers equal",
         details=(
+            *compared.lines(),
             f"float32, {len(scene.prompts)} prompts: {speeds(plain, drafted)}",
             f"bfloat16, {len(few)} prompts: {speeds(fast_plain, fast_drafted)}",
             "tau by category: "
