@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -69,10 +70,15 @@ def arm(
     return Arm(label=label, engine=engine, builds=builds, refusal=why)
 
 
-def run(outcomes: Outcomes, *arms: Arm, baseline: bool = False) -> Evaluation:
+def run(
+    outcomes: Outcomes,
+    *arms: Arm,
+    baseline: bool = False,
+    prompts: Sequence[NamedPrompt] = tuple(PROMPTS),
+) -> Evaluation:
     trial = Trial(
         target=tiny_target(),
-        prompts=PROMPTS,
+        prompts=prompts,
         steps=STEPS,
         max_new=MAX_NEW,
         outcomes=outcomes,
@@ -142,6 +148,18 @@ def test_a_second_run_goes_on_where_the_first_was_killed(tmp_path: Path) -> None
     third = run(Outcomes(file, SETTINGS), arm(AS_TRAINED, nothing_left), baseline=True)
     assert nothing_left.built == 0
     assert third == second
+
+
+def test_the_same_prompt_under_another_name_counts_under_that_name(tmp_path: Path) -> None:
+    outcomes = Outcomes(tmp_path / "outcomes.jsonl", SETTINGS)
+    run(outcomes, arm(AS_TRAINED, Drafters(0.3)))
+    again = replace(PROMPTS[0], id="again", category="other")
+    renamed = [replace(p, id=f"new {p.id}", category="new") for p in PROMPTS[:2]]
+    nothing_left = Drafters(0.3)
+    evaluation = run(outcomes, arm(AS_TRAINED, nothing_left), prompts=[*renamed, again])
+    assert nothing_left.built == 0
+    assert [o.id for o in evaluation.arms[0].runs[0].outcomes] == ["new 1", "new 2", "again"]
+    assert evaluation.prompts_by_category == {"new": 2, "other": 1}
 
 
 @pytest.mark.parametrize(

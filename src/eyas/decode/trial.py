@@ -84,7 +84,7 @@ class Trial:
         for prompt in self.prompts:
             if plain is not None:
                 plain.append(self._alone(prompt).generation)
-            outcome = self.outcomes.get(arm.label, fill, prompt.digest)
+            outcome = self._held(prompt, arm.label, fill)
             if outcome is None:
                 drafter = drafter or build.drafter()
                 outcome = self._answer(prompt, arm.label, fill, drafter)
@@ -92,8 +92,12 @@ class Trial:
             yield outcome
 
     def _alone(self, prompt: NamedPrompt) -> Outcome:
-        held = self.outcomes.get(ALONE, None, prompt.digest)
-        return held or self._answer(prompt, ALONE, None, None)
+        return self._held(prompt, ALONE, None) or self._answer(prompt, ALONE, None, None)
+
+    def _held(self, prompt: NamedPrompt, arm: str, fill: str | None) -> Outcome | None:
+        """The outcome of the same tokens, under the name that they have in this file of prompts."""
+        held = self.outcomes.get(arm, fill, prompt.digest)
+        return held and replace(held, id=prompt.id, category=prompt.category)
 
     def _answer(
         self, prompt: NamedPrompt, arm: str, fill: str | None, drafter: Drafter | None
