@@ -29,6 +29,7 @@ from eyas.cli.running import (
     facts_of,
     fitting,
     load,
+    say_if_inexact,
 )
 from eyas.errors import UsageError
 
@@ -119,8 +120,9 @@ def eval(  # noqa: A001 - the command's name; nothing here evaluates strings
 
     eyas eval ./draft --target smollm2 --prompts p.jsonl --as-served sglang@0.5.10.post1
 
-    Decoding is greedy and exact. With --as-served each engine's view of the same files is run too;
-    matrices that it leaves uninitialised are filled in three ways, and the result is their range.
+    Decoding is greedy, and exact in float32. With --as-served each engine's view of the same files
+    is run too; matrices that it leaves uninitialised are filled in three ways, and the result is
+    their range.
     """
     from eyas.checkpoint import open_checkpoint
     from eyas.cli.progress import counted
@@ -146,6 +148,7 @@ def eval(  # noqa: A001 - the command's name; nothing here evaluates strings
         settings_of(checkpoint, target=target, steps=steps, max_new=max_new, dtype=dtype.value),
     )
     model, tokenizer = load(target, dtype, device)
+    say_if_inexact(dtype)
     named = [_named(model, tokenizer, prompt, max_new) for prompt in chosen]
     facts = facts_of(model)
     arms = [as_trained(checkpoint, model)]

@@ -19,6 +19,7 @@ from eyas.cli.running import (
     TargetToRun,
     fitting,
     load,
+    say_if_inexact,
 )
 from eyas.errors import UsageError
 
@@ -81,7 +82,8 @@ def generate(
 
     eyas generate --target org/model --raw - < prompt.txt
 
-    The text is the target's own, whatever the drafter proposes. stdout carries the text alone.
+    In float32 the text is the target's own, whatever the drafter proposes; in other types rounding
+    may decide between two tokens. stdout carries the text alone.
     """
     draft, prompt = _draft_and_prompt(words)
     if draft is None and (baseline or show_accepted):
@@ -95,6 +97,8 @@ def generate(
     checkpoint = None if draft is None else open_checkpoint(draft)
     model, tokenizer = load(target, dtype, device)
     drafter = None if checkpoint is None else trained_drafter(checkpoint, model)
+    if drafter is not None:
+        say_if_inexact(dtype)
     ids = _prompt_ids(tokenizer, prompt, raw)
     fitting(model, len(ids) + max_new, "the prompt")
     say = _teller(Detokeniser(decode=_decoder(tokenizer)), style_of(color), show_accepted)

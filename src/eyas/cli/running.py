@@ -86,3 +86,14 @@ def fitting(target: Target, tokens: int, what: str) -> None:
             f"{what} and the new tokens are {tokens} together, the target has {limit} positions",
             hint="shorten it or lower --max-new",
         )
+
+
+def say_if_inexact(dtype: Dtype) -> None:
+    """Says on stderr that in `dtype` a drafter may change the answer."""
+    import sys
+
+    if dtype is not Dtype.FLOAT32:
+        sys.stderr.write(
+            f"note: in {dtype.value} a forward of several tokens rounds unlike one of a single "
+            "token, so an answer may differ from the target's own; float32 is exact\n"
+        )

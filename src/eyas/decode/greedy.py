@@ -2,8 +2,9 @@
 
 With a drafter, each round drafts `steps` tokens in a chain and verifies them in one forward of
 the target (Leviathan et al., arXiv 2211.17192; EAGLE-3, arXiv 2503.01840): the longest prefix
-that equals the target's own argmax is accepted, and the target's next token is added to it. The
-output is the target's own, whatever the drafter proposes.
+that equals the target's own argmax is accepted, and the target's next token is added to it. In
+float32 the output is the target's own, whatever the drafter proposes. In bfloat16 or float16 a
+forward of several tokens rounds unlike one of a single token, and may choose another argmax.
 
 The drafter pairs token x[i+1] with the target's state at i. Rows drafted from its own feedback are
 forgotten after each round and computed again from the target's states.
