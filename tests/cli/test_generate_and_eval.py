@@ -24,26 +24,38 @@ def run(capsys: Captured, *arguments: str | Path) -> tuple[int, str, str]:
 def test_the_text_is_the_targets_own_and_stands_alone_on_stdout(
     smollm2: Path, trained_here: Path, capsys: Captured
 ) -> None:
-    common = ("--target", smollm2, "--max-new", 24)
+    common = ("--target", smollm2, "--max-new", 16)
     code, alone, err = run(capsys, "generate", QUESTION, *common)
     assert (code, err) == (0, "")
     assert len(alone) > 40
-    code, drafted, err = run(capsys, "generate", trained_here, QUESTION, *common, "--stats")
-    assert (code, drafted) == (0, alone)
-    assert "tau " in err
-    assert "sglang@0.5.10.post1 would say" in err
-    assert "there was no baseline" in err
-    code, marked, err = run(
-        capsys, "generate", trained_here, QUESTION, *common, "--show-accepted", "--color", "never"
-    )
+    drafted = ("generate", trained_here, QUESTION, *common, "--show-accepted")
+    code, marked, err = run(capsys, *drafted, "--color", "never", "--stats")
     assert code == 0
     assert "⟦" in marked
     assert marked.replace("⟦", "").replace("⟧", "") == alone
-    code, painted, _ = run(
-        capsys, "generate", trained_here, QUESTION, *common, "--show-accepted", "--color", "always"
-    )
+    assert "tau " in err
+    assert "sglang@0.5.10.post1 would say" in err
+    assert "there was no baseline" in err
+    assert "next:" not in err
+    code, painted, err = run(capsys, *drafted, "--color", "always", "--baseline")
     assert painted.replace("\x1b[32m", "").replace("\x1b[0m", "") == alone
     assert "\x1b[32m" in painted
+    # the baseline's numbers are the statistics, and nothing suggests to ask for them
+    assert "a round costs that many plain steps" in err
+    assert "next:" not in err
+
+
+@pytest.mark.parametrize("drafted", [False, True])
+def test_bfloat16_is_said_to_be_inexact_where_something_is_drafted(
+    smollm2: Path, trained_here: Path, capsys: Captured, drafted: bool
+) -> None:
+    words = (trained_here, QUESTION) if drafted else (QUESTION,)
+    code, _, err = run(
+        capsys, "generate", *words, "--target", smollm2, "--max-new", 2, "--dtype", "bfloat16"
+    )
+    assert code == 0
+    assert err.startswith("note: in bfloat16 ") == drafted
+    assert ("float32 is exact" in err) == drafted
 
 
 @pytest.mark.parametrize(
@@ -83,7 +95,7 @@ def test_eval_with_the_drafter_as_served(
         "--limit-per-category",
         1,
         "--max-new",
-        24,
+        12,
         "--out",
         tmp_path / "outcomes.jsonl",
         "--quiet",
@@ -101,7 +113,7 @@ def test_eval_with_the_drafter_as_served(
     document = json.loads(out)
     trained, sglang, vllm = document["arms"]
     (run_as_trained,) = trained["runs"]
-    assert run_as_trained["tau"] > 1.1
+    assert run_as_trained["accepted"] > 0
     assert run_as_trained["same_answers"] == 2
     # as it was saved no SGLang reads its config, and vLLM computes what was trained
     assert sglang["refusal"].startswith("does not start")

@@ -114,7 +114,7 @@ def generate(
     plain = [greedy.generate(model, ids, max_new=max_new)] if baseline else None
     if stats or baseline:
         sys.stderr.write(_stats(Record.of([answer], plain)))
-    if draft is not None and not stats:
+    if draft is not None and not (stats or baseline):
         hint("the same with --stats, or eyas eval over a file of prompts")
 
 
