@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eyas.decode.acceptance import Acceptance, macro_mean
+from eyas.decode.acceptance import Acceptance, informative, macro_mean, tau_of
 from eyas.errors import UsageError
 
 
@@ -50,3 +50,12 @@ def test_macro_mean_weighs_categories_alike() -> None:
     assert macro_mean([1.0, 2.0]) == 1.5
     with pytest.raises(UsageError):
         macro_mean([])
+
+
+def test_tau_of_a_category_is_over_its_rounds_not_its_answers() -> None:
+    short, long = Acceptance.of(3, [3]), Acceptance.of(3, [0] * 9)
+    records = informative([("a", short), ("b", None), ("a", long), ("c", Acceptance.of(3, []))])
+    assert records == {"a": [short, long]}
+    assert tau_of(records["a"]) == 1.3
+    with pytest.raises(UsageError, match="no round"):
+        tau_of([Acceptance.of(3, [])])

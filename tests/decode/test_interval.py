@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from eyas.decode.acceptance import Acceptance
+from eyas.decode.acceptance import Acceptance, informative
 from eyas.decode.interval import tau_by_category
 
 
@@ -46,13 +46,14 @@ def test_a_seed_and_a_name_fix_the_draws() -> None:
 
 
 def test_prompts_without_a_round_say_nothing() -> None:
-    estimates, macro = tau_by_category({"a": [record(0, 0)], "b": [record(2, 4)]}, seed=0)
+    records = informative([("a", record(0, 0)), ("b", record(2, 4)), ("b", None), ("c", None)])
+    estimates, macro = tau_by_category(records, seed=0)
     assert set(estimates) == {"b"}
     assert macro is not None
     assert macro.value == 1.5
     # one prompt leaves nothing to resample
     assert macro.interval is None
-    assert tau_by_category({"a": [record(0, 0)]}, seed=0) == ({}, None)
+    assert tau_by_category(informative([("a", record(0, 0))]), seed=0) == ({}, None)
 
 
 def test_one_lone_prompt_takes_the_interval_of_the_mean_away() -> None:

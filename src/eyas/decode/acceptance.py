@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -74,6 +75,25 @@ class Acceptance:
             rounds=self.rounds + other.rounds,
             accepted_at=tuple(a + b for a, b in pairs),
         )
+
+
+def informative(
+    records: Iterable[tuple[str, Acceptance | None]],
+) -> dict[str, list[Acceptance]]:
+    """The records of each category that hold a round; the others say nothing of a drafter."""
+    found: dict[str, list[Acceptance]] = defaultdict(list)
+    for category, record in records:
+        if record is not None and record.rounds:
+            found[category].append(record)
+    return dict(found)
+
+
+def tau_of(records: Sequence[Acceptance]) -> float:
+    """tau over all rounds of records that hold at least one."""
+    tau = Acceptance.total(records).tau
+    if tau is None:
+        raise UsageError("there is no round to take tau of")
+    return tau
 
 
 def macro_mean(taus: Iterable[float]) -> float:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from eyas.decode.acceptance import Acceptance, macro_mean
+from eyas.decode.acceptance import Acceptance, informative, macro_mean, tau_of
 from eyas.decode.comparison import Comparison
 from eyas.decode.generation import Generation
 from eyas.decode.greedy import generate
@@ -39,14 +38,9 @@ class Answers:
     @property
     def tau_by_category(self) -> dict[str, float]:
         """tau over all rounds of each category; a category without a round is left out."""
-        records: dict[str, list[Acceptance]] = defaultdict(list)
-        for prompt, generation in zip(self.prompts, self.generations, strict=True):
-            if generation.acceptance is not None and generation.acceptance.rounds:
-                records[prompt.category].append(generation.acceptance)
-        return {
-            category: 1 + sum(r.accepted for r in found) / sum(r.rounds for r in found)
-            for category, found in records.items()
-        }
+        pairs = zip(self.prompts, self.generations, strict=True)
+        records = informative((prompt.category, answer.acceptance) for prompt, answer in pairs)
+        return {category: tau_of(found) for category, found in records.items()}
 
     @property
     def tau(self) -> float:

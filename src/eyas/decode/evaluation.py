@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass
 
-from eyas.decode.acceptance import Acceptance
+from eyas.decode.acceptance import Acceptance, informative
 from eyas.decode.curve import Curve
 from eyas.decode.generation import Generation
 from eyas.decode.interval import Estimate, tau_by_category
@@ -32,10 +32,7 @@ class Run:
 
     def taus(self, seed: int) -> tuple[dict[str, Estimate], Estimate | None]:
         """tau by category with its interval, and the macro mean."""
-        records: dict[str, list[Acceptance]] = defaultdict(list)
-        for outcome in self.outcomes:
-            if outcome.generation.acceptance is not None:
-                records[outcome.category].append(outcome.generation.acceptance)
+        records = informative((o.category, o.generation.acceptance) for o in self.outcomes)
         return tau_by_category(records, seed=seed)
 
 

@@ -12,7 +12,7 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
-from eyas.decode.acceptance import Acceptance
+from eyas.decode.acceptance import Acceptance, macro_mean, tau_of
 
 RESAMPLES = 2000
 LEVEL = 0.95
@@ -39,25 +39,19 @@ def tau_by_category(
 ) -> tuple[dict[str, Estimate], Estimate | None]:
     """tau of each category over its prompts' records, and their macro mean.
 
-    A category's draws depend on its name and `seed` alone. Prompts without a round carry no
-    information and are left out, as is a category that has no others; the macro mean is None
-    where none is left.
+    Each record holds a round and each category a record (`informative`); the macro mean is None
+    where there is no category. A category's draws depend on its name and `seed` alone.
     """
     estimates: dict[str, Estimate] = {}
     draws: list[NDArray[np.float64]] = []
     for category, found in records.items():
-        counts = np.array([(r.accepted, r.rounds) for r in found if r.rounds], dtype=np.float64)
-        if not len(counts):
-            continue
-        accepted, rounds = counts.sum(axis=0)
+        counts = np.array([(r.accepted, r.rounds) for r in found], dtype=np.float64)
         drawn = _resampled(counts, [seed, crc32(category.encode())])
         draws.append(drawn)
-        estimates[category] = Estimate(
-            value=float(1 + accepted / rounds), interval=_interval(drawn, len(counts))
-        )
+        estimates[category] = Estimate(value=tau_of(found), interval=_interval(drawn, len(counts)))
     if not estimates:
         return {}, None
-    macro = float(np.mean([estimate.value for estimate in estimates.values()]))
+    macro = macro_mean(estimate.value for estimate in estimates.values())
     known = all(estimate.interval is not None for estimate in estimates.values())
     drawn = np.mean(draws, axis=0)
     return estimates, Estimate(value=macro, interval=_interval(drawn, 2 if known else 1))
