@@ -110,6 +110,46 @@ def test_a_tensor_of_unknown_part_is_not_carried_blindly(
         convert(open_checkpoint(make_drafter(tensors=extra)), tmp_path / "out", NEW)
 
 
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("quantization_config", {"quant_method": "fp8"}),
+        ("partial_rotary_factor", 0.5),
+        ("attention_multiplier", 0.0078125),
+        ("logit_scale", 0.25),
+        ("sliding_window", 2048),
+        ("layer_types", ["sliding_attention"]),
+        ("mlp_bias", True),
+        ("auto_map", {"AutoModel": "modeling_mine.Mine"}),
+        ("eagle_config", {"use_last_layernorm": False, "parallel_draft_step": 4}),
+    ],
+)
+def test_a_key_that_convert_would_drop_is_refused(
+    make_drafter: Make, tmp_path: Path, key: str, value: object
+) -> None:
+    with pytest.raises(ConversionError, match=rf"config\.json :: {key}.* is .*would be lost"):
+        convert(open_checkpoint(make_drafter(**{key: value})), tmp_path / "out", NEW)
+    assert not (tmp_path / "out").exists()
+
+
+def test_keys_that_change_nothing_are_no_obstacle(make_drafter: Make, tmp_path: Path) -> None:
+    inert = {
+        "attention_dropout": 0.0,
+        "auto_map": {"": "eagle3.Eagle3SpeculatorConfig"},
+        "bos_token_id": 1,
+        "eagle_config": {"use_last_layernorm": True, "use_mtp_layernorm": False},
+        "layer_types": ["full_attention"],
+        "logit_scale": 1.0,
+        "mlp_bias": False,
+        "quantization_config": None,
+        "sliding_window": 4096,
+        "transformers_version": "4.57.1",
+        "use_sliding_window": False,
+    }
+    convert(open_checkpoint(make_drafter(**inert)), tmp_path / "out", NEW)
+    assert outcomes(tmp_path / "out", NEW) == ["pass"]
+
+
 @pytest.mark.parametrize("failure", [OSError("disk full"), KeyboardInterrupt()], ids=repr)
 def test_an_interruption_while_checking_leaves_nothing(
     make_drafter: Make,

@@ -100,7 +100,9 @@ def _refusal(trained: Trained, refusals: list[list[str]], ref: EngineRef) -> Con
 
 
 def convertible(trained: Trained) -> Eagle3Spec:
-    """The spec of a drafter whose tensors are all understood; else raises ConversionError."""
+    """The spec of a drafter whose tensors and config keys are all understood; else raises ConversionError."""
+    from eyas import dialects
+
     spec, location = trained.spec, trained.checkpoint.location
     if isinstance(spec, Recognised):
         raise ConversionError(
@@ -111,6 +113,13 @@ def convertible(trained: Trained) -> Eagle3Spec:
         raise ConversionError(
             f"{location} has multi-head latent attention, which convert does not cover",
             hint=f"eyas inspect {location}",
+        )
+    unread = dialects.unread_keys(trained.checkpoint)
+    if unread:
+        raise ConversionError(
+            f"{unread[0]}, and convert does not know what it does to the drafter, so it would be"
+            " lost",
+            hint="remove the key, if the drafter was trained without what it says",
         )
     strangers = [name for name in trained.checkpoint.tensors if name not in trained.roles]
     if strangers:

@@ -183,7 +183,10 @@ def _conditioning(source: Source, hidden_size: int, target_hidden_size: int) -> 
         boundaries=source.boundaries,
         count=_count(source, hidden_size, target_hidden_size),
         input_norm=tensors.present("input_norm.weight") or source.switch("norm_before_fc"),
-        fc_norm=tensors.present("fc_norm.0.weight") or source.switch("fc_norm"),
+        fc_norm=tensors.present("fc_norm.0.weight")
+        or source.flag("fc_norm")
+        or source.flag("use_aux_norm")  # SGLang's older name of it
+        or source.switch("fc_norm"),
         bias=tensors.present("fc.bias") or source.switch("bias"),
     )
 

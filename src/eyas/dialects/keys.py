@@ -85,11 +85,16 @@ class Keys:
         return declared(tuple(value), self.place(key))
 
     def _wrong(self, key: str, value: object, needed: str) -> CheckpointError:
-        shown = repr(value)
-        shown = shown if len(shown) <= 60 else shown[:57] + "..."
         return CheckpointError(
-            f"{self.place(key)} is {shown} where {needed} is needed", hint="correct the config"
+            f"{self.place(key)} is {shown(value)} where {needed} is needed",
+            hint="correct the config",
         )
+
+
+def shown(value: object) -> str:
+    """`value` as a message shows it: not too much of it."""
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."
 
 
 def architectures(config: Mapping[str, Any]) -> tuple[str, ...]:

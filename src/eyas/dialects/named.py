@@ -11,6 +11,7 @@ from eyas.errors import ConversionError
 from eyas.spec import DraftSpec, Recognised
 
 name = "named"
+keys: Mapping[str, frozenset[str]] = {}  # nothing is read but the kind
 
 # What a class name or a speculators type begins with, in lower case without its model family.
 _KINDS = {

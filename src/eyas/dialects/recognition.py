@@ -5,6 +5,7 @@ from __future__ import annotations
 from eyas.checkpoint import Checkpoint
 from eyas.dialects import named, specforge, speculators
 from eyas.dialects.dialect import Dialect
+from eyas.dialects.unread import unread
 from eyas.errors import NotADrafterError
 from eyas.spec import DraftSpec
 
@@ -29,6 +30,14 @@ def read(checkpoint: Checkpoint) -> tuple[Dialect, DraftSpec]:
     """The dialect of `checkpoint` and the drafter as trained."""
     dialect = recognise(checkpoint)
     return dialect, dialect.read(checkpoint)
+
+
+def unread_keys(checkpoint: Checkpoint) -> tuple[str, ...]:
+    """The keys that could change the arithmetic and that its dialect does not read.
+
+    Each is a text such as ``config.json :: sliding_window is 4096``.
+    """
+    return tuple(unread(checkpoint, recognise(checkpoint).keys))
 
 
 def _appearance(checkpoint: Checkpoint) -> str:

@@ -19,6 +19,7 @@ from eyas.dialects.keys import Keys, architectures
 from eyas.dialects.names import named, roles_of
 from eyas.dialects.stating import layer_keys, require_eagle3, require_stored
 from eyas.dialects.tensors import Tensors
+from eyas.dialects.unread import DRAFTER_KEYS, LAYER_KEYS
 from eyas.errors import ConversionError
 from eyas.spec import (
     Boundaries,
@@ -47,6 +48,11 @@ _ID_KEYS = (
     ("", "aux_hidden_states_layer_ids", 1),  # AngelSlim 0.5.0
     ("", "target_layer_ids", 1),  # DeepSpec afdfa7c
 )
+
+keys: Mapping[str, frozenset[str]] = {
+    "": LAYER_KEYS | DRAFTER_KEYS | {key for section, key, _ in _ID_KEYS if not section},
+    "eagle_config": DRAFTER_KEYS | {_IDS},
+}
 
 
 def recognise(checkpoint: Checkpoint) -> str | None:

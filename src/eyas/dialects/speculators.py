@@ -16,6 +16,7 @@ from eyas.dialects.keys import Keys
 from eyas.dialects.names import roles_of
 from eyas.dialects.stating import layer_keys, require_eagle3, require_stored
 from eyas.dialects.tensors import Tensors
+from eyas.dialects.unread import DRAFTER_KEYS, LAYER_KEYS
 from eyas.errors import CheckpointError, ConversionError
 from eyas.spec import (
     Boundaries,
@@ -38,6 +39,18 @@ _LAYER = "transformer_layer_config"
 _IDS = "eagle_aux_hidden_state_layer_ids"
 _CLASS = "speculators' Eagle3SpeculatorConfig"
 _RESIDUAL = f"{_CLASS} (its train command writes true, and vLLM takes true where it is absent)"
+
+keys: Mapping[str, frozenset[str]] = {
+    "": DRAFTER_KEYS
+    | {
+        _IDS,
+        "architectures",
+        "speculators_config",
+        "speculators_model_type",
+        "speculators_version",
+    },
+    _LAYER: LAYER_KEYS,
+}
 
 
 def recognise(checkpoint: Checkpoint) -> str | None:
