@@ -111,6 +111,19 @@ def test_a_tied_flag_replaces_the_head(make_drafter: Make) -> None:
     assert "V401" in codes(found)
 
 
+@pytest.mark.parametrize("dtype", ["I8", "F8_E4M3"])
+def test_weights_without_their_scale_are_found(make_drafter: Make, dtype: str) -> None:
+    raw = {
+        f"midlayer.mlp.{part}_proj.weight": TensorBytes(dtype=dtype, shape=(12, 8), data=bytes(96))
+        for part in ("gate", "up")
+    }
+    found = report(make_drafter(tensors=raw), NEW, VLLM)
+    assert codes(found) == ["L208"]
+    assert [engine.outcome for engine in found.engines] == [Outcome.FAIL] * 2
+    scaled = make_drafter("scaled", tensors=raw, quantization_config={"quant_method": "fp8"})
+    assert "L208" not in codes(report(scaled, NEW))
+
+
 def test_a_surplus_tensor_is_a_warning(make_drafter: Make) -> None:
     extra = {"verifier_norm.weight": TensorBytes(dtype="BF16", shape=(8,), data=b"\0" * 16)}
     found = report(make_drafter(tensors=extra), NEW)

@@ -150,6 +150,18 @@ def test_keys_that_change_nothing_are_no_obstacle(make_drafter: Make, tmp_path: 
     assert outcomes(tmp_path / "out", NEW) == ["pass"]
 
 
+@pytest.mark.parametrize("dtype", ["I8", "F8_E4M3"])
+def test_weights_without_their_scale_are_refused(
+    make_drafter: Make, tmp_path: Path, dtype: str
+) -> None:
+    name = "midlayer.mlp.up_proj.weight"
+    raw = {name: TensorBytes(dtype=dtype, shape=(12, 8), data=bytes(96))}
+    draft = make_drafter(tensors=raw)
+    assert outcomes(draft, NEW, VLLM) == ["fail", "fail"]
+    with pytest.raises(ConversionError, match=rf"up_proj\.weight holds {dtype} numbers"):
+        convert(open_checkpoint(draft), tmp_path / "out", NEW)
+
+
 @pytest.mark.parametrize("failure", [OSError("disk full"), KeyboardInterrupt()], ids=repr)
 def test_an_interruption_while_checking_leaves_nothing(
     make_drafter: Make,

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from eyas.check import NO_TARGET, Trained, as_trained
+from eyas.check.unscaled import unscaled
 from eyas.convert.recheck import objections
 from eyas.convert.writers import WRITERS, Writer
 from eyas.errors import ConversionError
@@ -100,7 +101,7 @@ def _refusal(trained: Trained, refusals: list[list[str]], ref: EngineRef) -> Con
 
 
 def convertible(trained: Trained) -> Eagle3Spec:
-    """The spec of a drafter whose tensors and config keys are all understood; else raises ConversionError."""
+    """The spec of a drafter whose tensors and keys are all understood, or ConversionError."""
     from eyas import dialects
 
     spec, location = trained.spec, trained.checkpoint.location
@@ -120,6 +121,14 @@ def convertible(trained: Trained) -> Eagle3Spec:
             f"{unread[0]}, and convert does not know what it does to the drafter, so it would be"
             " lost",
             hint="remove the key, if the drafter was trained without what it says",
+        )
+    plain = unscaled(trained)
+    if plain:
+        raise ConversionError(
+            f"{trained.checkpoint.place(plain[0])} holds"
+            f" {trained.checkpoint.tensors[plain[0]].dtype} numbers, and nothing says how they are"
+            " scaled",
+            hint="export the drafter in bfloat16",
         )
     strangers = [name for name in trained.checkpoint.tensors if name not in trained.roles]
     if strangers:

@@ -118,13 +118,8 @@ def _restates(
     config: Mapping[str, Any], sections: Mapping[str, frozenset[str]], key: str, value: Any
 ) -> bool:
     """Whether a section that reads `key` has the same value, as in half-flattened configs."""
-    return any(
-        key in read
-        and isinstance(config.get(section), Mapping)
-        and config[section].get(key) == value
-        for section, read in sections.items()
-        if section
-    )
+    tables = (config.get(section) for section, read in sections.items() if section and key in read)
+    return any(isinstance(table, Mapping) and table.get(key) == value for table in tables)
 
 
 def _changes_nothing(table: Mapping[str, Any], key: str, value: Any) -> bool:

@@ -8,8 +8,9 @@ from eyas.check.finding import Finding, Severity, Skip
 from eyas.check.fold import fold
 from eyas.check.rules.fact import cited
 from eyas.check.rules.loss import Loss, dropped_layers, effect_of, gaps, lost_with_role, parts_of
-from eyas.check.rules.rule import ViewRule
-from eyas.check.view import View
+from eyas.check.rules.rule import TrainedRule, ViewRule
+from eyas.check.unscaled import unscaled
+from eyas.check.view import Trained, View
 from eyas.spec import FromTensor, Landing, LastState, Unfused
 
 
@@ -243,6 +244,48 @@ class TensorMisplaced(ViewRule):
                 )
 
 
+class WeightsUnscaled(TrainedRule):
+    """A matrix of integers or 8-bit floats, and nothing that scales it.
+
+    What it checks
+        Whether every matrix and norm is stored as BF16, F16, F32 or F64 numbers, or the config has
+        a quantization_config that says how they are scaled.
+
+    Why it matters
+        Without a quantization_config engines copy int8 and fp8 numbers as they are: weights up to
+        hundreds of times too large, and no log line.
+
+    How to fix it
+        Export the drafter in bfloat16, or restore its quantization_config and scales.
+
+    Example
+        q_proj.weight as I8 in a drafter whose config names no quantisation.
+    """
+
+    code = "L208"
+    name = "weights-unscaled"
+    effect = "the matrix is computed with as plain numbers, many times too large"
+
+    def _look(self, trained: Trained) -> Iterator[Finding | Skip]:
+        checkpoint = trained.checkpoint
+        for kind, names in _by_type(trained).items():
+            pattern = ", ".join(fold(names, among=list(checkpoint.tensors)))
+            yield self.finding(
+                place=f"{checkpoint.place(names[0]).partition(' :: ')[0]} :: {pattern}",
+                message=f"{pattern} holds {kind} numbers, and nothing says how they are scaled",
+                expected="BF16, F16, F32 or F64 numbers, or a quantization_config",
+                found=f"{kind}, and no quantization_config",
+                advice="export the drafter in bfloat16",
+            )
+
+
+def _by_type(trained: Trained) -> dict[str, list[str]]:
+    kinds: dict[str, list[str]] = {}
+    for name in unscaled(trained):
+        kinds.setdefault(trained.checkpoint.tensors[name].dtype, []).append(name)
+    return kinds
+
+
 class SurplusLost(ViewRule):
     """A tensor that no dialect knows, and that the engine drops.
 
@@ -313,4 +356,5 @@ RULES = (
     TensorMisplaced(),
     SurplusLost(),
     TensorPadded(),
+    WeightsUnscaled(),
 )
