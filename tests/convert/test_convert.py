@@ -162,6 +162,18 @@ def test_weights_without_their_scale_are_refused(
         convert(open_checkpoint(draft), tmp_path / "out", NEW)
 
 
+def test_of_two_sets_of_weights_one_has_to_be_named(make_drafter: Make, tmp_path: Path) -> None:
+    draft = make_drafter()
+    stale = (make_drafter("stale") / "model.safetensors").read_bytes()
+    (draft / "zz_stale.safetensors").write_bytes(stale)
+    assert outcomes(draft, NEW) == ["skip"]
+    with pytest.raises(ConversionError, match=r"also holds zz_stale\.safetensors") as caught:
+        convert(open_checkpoint(draft), tmp_path / "out", NEW)
+    assert caught.value.hint == f"name the file: {draft}/model.safetensors"
+    convert(open_checkpoint(draft / "model.safetensors"), tmp_path / "out", NEW)
+    assert outcomes(tmp_path / "out", NEW) == ["pass"]
+
+
 @pytest.mark.parametrize("failure", [OSError("disk full"), KeyboardInterrupt()], ids=repr)
 def test_an_interruption_while_checking_leaves_nothing(
     make_drafter: Make,

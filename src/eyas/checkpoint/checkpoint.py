@@ -13,7 +13,7 @@ from eyas.checkpoint.header import TensorHeader
 from eyas.checkpoint.json_file import read_json_object
 from eyas.checkpoint.place import locate
 from eyas.checkpoint.regular import regular_file
-from eyas.checkpoint.shards import read_shards
+from eyas.checkpoint.shards import INDEX, read_shards
 from eyas.errors import CheckpointError
 
 _CHUNK = 16 * 2**20
@@ -49,6 +49,18 @@ class Checkpoint:
     files: tuple[str, ...]
     revision: str | None
     other_files: tuple[str, ...] = ()
+
+    @property
+    def rival(self) -> str | None:
+        """A weight file beside the drafter's own that engines would load over it; None if none.
+
+        Both engines read every .safetensors of a directory that has no index, the alphabetically
+        last one winning. A consolidated file is the same weights once more, and left alone.
+        """
+        if (self.directory / INDEX).is_file():
+            return None
+        strays = [name for name in self.other_files if not name.startswith("consolidated")]
+        return strays[0] if strays else None
 
     def place(self, name: str) -> str:
         """Where tensor `name` is, or would be: ``model.safetensors :: fc.weight``."""

@@ -115,6 +115,13 @@ def convertible(trained: Trained) -> Eagle3Spec:
             f"{location} has multi-head latent attention, which convert does not cover",
             hint=f"eyas inspect {location}",
         )
+    rival = trained.checkpoint.rival
+    if rival is not None and not location.endswith(".safetensors"):
+        raise ConversionError(
+            f"{location} also holds {rival}, and which of its weight files are the drafter is not"
+            " said",
+            hint=f"name the file: {location}/{trained.checkpoint.files[0]}",
+        )
     unread = dialects.unread_keys(trained.checkpoint)
     if unread:
         raise ConversionError(

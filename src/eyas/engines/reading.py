@@ -11,8 +11,6 @@ from eyas.engines.version import Version
 from eyas.errors import EngineError
 from eyas.spec import NotChecked, Served
 
-_INDEX = "model.safetensors.index.json"
-
 
 def read(
     ref: EngineRef, checkpoint: Checkpoint, *, target: TargetFacts | None, launch: Launch
@@ -36,18 +34,12 @@ def read(
                 f"eyas knows {engine.name} {engine.oldest} to {engine.newest},"
                 f" and {ref.version} is outside"
             )
-        _require_one_set_of_files(checkpoint)
+        if checkpoint.rival is not None:
+            raise NotCovered(
+                f"{checkpoint.location} also holds {checkpoint.rival}, and without an index the"
+                " engine would load both files over each other: remove the one that is not the"
+                " drafter"
+            )
         return engine.reader(ref.version, runner, checkpoint, target, settings)
     except NotCovered as end:
         return NotChecked(engine=ref.name, version=ref.version, runner=runner, reason=end.reason)
-
-
-def _require_one_set_of_files(checkpoint: Checkpoint) -> None:
-    # Both engines read every .safetensors of a directory that has no index, the alphabetically
-    # last one winning; which of two sets is the drafter is not for eyas to guess.
-    strays = [f for f in checkpoint.other_files if not f.startswith("consolidated")]
-    if strays and not (checkpoint.directory / _INDEX).is_file():
-        raise NotCovered(
-            f"{checkpoint.location} also holds {strays[0]}, and without an index the engine"
-            " would load both files over each other: remove the one that is not the drafter"
-        )
