@@ -124,6 +124,20 @@ def test_weights_without_their_scale_are_found(make_drafter: Make, dtype: str) -
     assert "L208" not in codes(report(scaled, NEW))
 
 
+@pytest.mark.parametrize(
+    "scaling",
+    [
+        {"type": "mrope", "mrope_section": [1, 1]},
+        {"type": "su", "short_factor": [1.0, 1.0], "long_factor": [2.0, 2.0]},
+    ],
+)
+def test_an_older_name_of_a_rope_is_no_difference(
+    make_drafter: Make, scaling: dict[str, object]
+) -> None:
+    found = report(make_drafter(rope_scaling=scaling), OLD, NEW, VLLM)
+    assert "N503" not in codes(found)
+
+
 def test_a_surplus_tensor_is_a_warning(make_drafter: Make) -> None:
     extra = {"verifier_norm.weight": TensorBytes(dtype="BF16", shape=(8,), data=b"\0" * 16)}
     found = report(make_drafter(tensors=extra), NEW)

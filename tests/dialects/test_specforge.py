@@ -232,6 +232,16 @@ def test_rope_in_its_spellings(build: Any, keys: dict[str, Any], rope: Rope) -> 
     assert read(build, without("rope_theta") | keys).rope.value == rope
 
 
+def test_a_rope_that_is_stated_twice_names_both_places(build: Any) -> None:
+    parameters = {"rope_type": "default", "rope_theta": 20000}
+    contradicted = without("rope_theta") | {"rope_parameters": parameters}
+    contradicted["rope_scaling"] = {"rope_type": "yarn", "factor": 4}
+
+    key = read(build, contradicted).rope.key
+
+    assert key == "config.json :: rope_parameters.rope_theta, against config.json :: rope_scaling"
+
+
 def test_parts_that_are_stored_exist_whatever_the_flags_say(build: Any) -> None:
     extra = {
         "fc.bias": (8,),

@@ -7,26 +7,26 @@ from typing import Any
 from eyas.dialects.keys import Keys
 from eyas.spec import Fact, Rope, assumed, declared
 
-_NO_NUMBERS = ("type", "rope_type", "rope_theta")
-# Older spellings of the kinds; "mrope" is the default one with sections for images.
-_KINDS = {"mrope": "default", "su": "longrope"}
-
 
 def read_rope(keys: Keys, *, theta: float, whose: str) -> Fact[Rope]:
-    """The rotary embedding that `keys` states; `theta` is the base that `whose` code assumes."""
+    """The rotary embedding that `keys` states; `theta` is the base that `whose` code assumes.
+
+    Where both tables are there the newer spelling holds, `rope_parameters`; an engine may choose
+    the other. Where they contradict each other, the fact's key says against what it was chosen.
+    """
     parameters, scaling = keys.section("rope_parameters"), keys.section("rope_scaling")
     chosen = parameters if parameters.values else scaling
     stated = parameters.number("rope_theta") or keys.number("rope_theta")
     stated = stated or scaling.number("rope_theta")
-    kind = chosen.text("rope_type") or chosen.text("type")
-    name = kind.value if kind else "default"
-    rope = Rope(
-        theta=stated.value if stated else theta,
-        kind=_KINDS.get(name, name),
-        scaling={k: v for k, v in chosen.values.items() if k not in _NO_NUMBERS},
-    )
+    for key in ("rope_type", "type"):
+        chosen.text(key)  # raises for a kind that is no text
+    base = stated.value if stated else theta
+    rope = Rope.of_table(base, chosen.values)
     if stated is None:
         return assumed(rope, keys.place("rope_theta"), whose=whose)
+    leftover = parameters.values and scaling.values
+    if leftover and Rope.of_table(base, scaling.values) != rope:
+        return declared(rope, f"{stated.key}, against {keys.place('rope_scaling')}")
     return declared(rope, stated.key)
 
 

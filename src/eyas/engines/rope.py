@@ -33,12 +33,7 @@ def rope_of(config: ConfigView, *, reads_rope_parameters: bool) -> Fact[Rope]:
         theta, key = config.get("rope_theta"), config.key("rope_theta")
     if theta is not None and (isinstance(theta, bool) or not isinstance(theta, int | float)):
         raise config.stop(f"{key} is {theta!r} where a number is needed")
-    kind = table.get("rope_type") or table.get("type") or "default"
-    rope = Rope(
-        theta=_DEFAULT_THETA if theta is None else float(theta),
-        kind=str(kind),
-        scaling={k: v for k, v in table.items() if k not in ("rope_theta", "rope_type", "type")},
-    )
+    rope = Rope.of_table(_DEFAULT_THETA if theta is None else float(theta), table)
     if theta is None:
         return assumed(rope, config.key("rope_theta"), whose=config.whose)
     return declared(rope, config.key(name) if table else key)
