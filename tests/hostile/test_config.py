@@ -123,6 +123,31 @@ def test_names_that_are_none(drafter: Path, refused: Any, config: dict[str, Any]
 
 
 @pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        ({"num_hidden_layers": 10**6}, "num_hidden_layers is 1000000, and eyas reads"),
+        ({"num_hidden_layers": 10**30}, "num_hidden_layers is a number of 31 digits, and"),
+        ({"num_aux_hidden_states": 10**7}, "num_aux_hidden_states is 10000000, and eyas"),
+        (
+            {"transformer_layer_config": {"num_hidden_layers": 1001}},
+            "transformer_layer_config.num_hidden_layers is 1001, and",
+        ),
+        (
+            {"eagle_config": {"eagle_aux_hidden_state_layer_ids": [1] * 65}},
+            "eagle_config.eagle_aux_hidden_state_layer_ids has 65 ids, and",
+        ),
+    ],
+)
+def test_counts_that_would_take_for_ever(
+    drafter: Path, refused: Any, config: dict[str, Any], message: str
+) -> None:
+    sound = json.loads((drafter / "config.json").read_text())
+    (drafter / "config.json").write_text(json.dumps(sound | config))
+
+    assert message in refused(drafter, CheckpointError).message
+
+
+@pytest.mark.parametrize(
     "config",
     [
         {"architectures": ["LlamaForCausalLMEagle3"]},

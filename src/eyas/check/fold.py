@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator
 from itertools import groupby
 
 NUMBER = re.compile(r"(?<=\.)\d+(?=\.|$)|^\d+(?=\.)")
@@ -15,19 +16,27 @@ def fold(names: Iterable[str], *, among: Collection[str]) -> tuple[str, ...]:
     ``prefix.*`` stands for every name of `among` below the prefix; ``{0..3}`` for numbers.
     """
     chosen = list(dict.fromkeys(names))
-    patterns = dict.fromkeys(_widest(name, set(chosen), among) for name in chosen)
+    everywhere = set(among)
+    below = Counter(prefix for name in everywhere for prefix in _prefixes(name))
+    inside = Counter(prefix for name in chosen if name in everywhere for prefix in _prefixes(name))
+    whole = {prefix for prefix, count in below.items() if count > 1 and count == inside[prefix]}
+    patterns = dict.fromkeys(_widest(name, whole) for name in chosen)
     return merge_numbers(patterns)
 
 
-def _widest(name: str, chosen: set[str], among: Collection[str]) -> str:
-    """The shortest ``prefix.*`` over `name` that covers chosen names alone, or the name itself."""
-    parts = name.split(".")
-    for depth in range(1, len(parts)):
-        if parts[depth].isdecimal():
-            continue  # layers.0.* tells more than layers.*
-        prefix = ".".join(parts[:depth]) + "."
-        below = [other for other in among if other.startswith(prefix)]
-        if len(below) > 1 and all(other in chosen for other in below):
+def _prefixes(name: str) -> Iterator[str]:
+    """Each ``prefix.`` of `name`, the shortest first."""
+    end = name.find(".")
+    while end >= 0:
+        yield name[: end + 1]
+        end = name.find(".", end + 1)
+
+
+def _widest(name: str, whole: Collection[str]) -> str:
+    """The shortest ``prefix.*`` over `name` whose prefix is in `whole`, or the name itself."""
+    for prefix in _prefixes(name):
+        following = name[len(prefix) :].partition(".")[0]
+        if prefix in whole and not following.isdecimal():  # layers.0.* tells more than layers.*
             return prefix + "*"
     return name
 

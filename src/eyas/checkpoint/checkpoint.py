@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from eyas.checkpoint.bounds import require_bounded
 from eyas.checkpoint.header import TensorHeader
 from eyas.checkpoint.json_file import read_json_object
 from eyas.checkpoint.place import locate
@@ -135,6 +136,7 @@ def open_checkpoint(location: str | Path) -> Checkpoint:
     typed = str(location)
     place = locate(location, weights=True)
     config = read_json_object(regular_file(place.directory, "config.json"), hint=_CONFIG_HINT)
+    require_bounded(config, "config.json")
     tensors, files, others = read_shards(place.directory, place.file)
     return Checkpoint(
         location=typed,

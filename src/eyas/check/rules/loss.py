@@ -47,12 +47,18 @@ def parts_of(role: str) -> tuple[str, ...]:
 def lost_with_role(view: View, landing: Landing) -> list[Loss]:
     """Each lost tensor that the drafter computes with."""
     roles = view.trained.roles
+    meant_for: dict[str, list[Gap]] = {}
+    for gap in _all_gaps(landing):
+        if gap.role is not None:
+            meant_for.setdefault(gap.role, []).append(gap)
     return [
         Loss(
             what=tensor.name,
             tensors=(tensor.name,),
             reason=tensor.reason,
-            gaps=tuple(g for g in _all_gaps(landing) if g.role in parts_of(roles[tensor.name])),
+            gaps=tuple(
+                gap for part in parts_of(roles[tensor.name]) for gap in meant_for.get(part, ())
+            ),
         )
         for tensor in landing.lost
         if tensor.name in roles
@@ -65,7 +71,7 @@ def dropped_layers(view: View, landing: Landing) -> list[Loss]:
     present = _by_layer(roles[t.name] for t in landing.tensors if t.name in roles)
     lost = [t for t in landing.lost if t.name in roles]
     gone = _by_layer(roles[t.name] for t in lost)
-    layers = [n for n, names in gone.items() if len(names) > 1 and names == present[n]]
+    layers = {n for n, names in gone.items() if len(names) > 1 and names == present[n]}
     members = [t for t in lost if _layer(roles[t.name]) in layers]
     if not members:
         return []

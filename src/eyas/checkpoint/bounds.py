@@ -1,0 +1,37 @@
+"""Bounds: counts in a config that no drafter reaches, and that would take for ever to build."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from eyas.errors import CheckpointError
+
+# The largest public model has some 130 layers, the widest fusion takes 5 states.
+_MOST = {"num_hidden_layers": 1000, "num_aux_hidden_states": 64}
+_MOST_IDS = 64
+_IDS = "layer_ids"
+
+
+def require_bounded(config: Mapping[str, Any], file: str) -> None:
+    """Raises CheckpointError where `config`, or an object in it, counts beyond every drafter."""
+    tables = {"": config, **{f"{k}.": v for k, v in config.items() if isinstance(v, Mapping)}}
+    for prefix, table in tables.items():
+        for key, most in _MOST.items():
+            value = table.get(key)
+            if isinstance(value, int) and value > most:
+                raise _beyond(f"{file} :: {prefix}{key} is {_short(value)}", most)
+        for key, value in table.items():
+            if key.endswith(_IDS) and isinstance(value, list) and len(value) > _MOST_IDS:
+                raise _beyond(f"{file} :: {prefix}{key} has {len(value)} ids", _MOST_IDS)
+
+
+def _short(value: int) -> str:
+    text = str(value)
+    return text if len(text) <= 20 else f"a number of {len(text)} digits"
+
+
+def _beyond(what: str, most: int) -> CheckpointError:
+    return CheckpointError(
+        f"{what}, and eyas reads drafters of at most {most}", hint="correct the config"
+    )
