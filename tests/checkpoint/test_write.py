@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import json
+import os
 import stat
 import tempfile
 from collections.abc import Iterator
@@ -76,18 +77,23 @@ def test_the_file_equals_the_librarys_own(headers: dict[str, tuple[str, tuple[in
         assert {name: checkpoint.read_bytes(name) for name in headers} == data
 
 
-def test_config_extra_files_and_modes(tmp_path: Path) -> None:
+@pytest.mark.parametrize("mask", [0o022, 0o077])
+def test_config_extra_files_and_modes(tmp_path: Path, mask: int) -> None:
     config = {"ünï": 1, "nested": {"x": [1.5, None]}}
 
-    place = write_checkpoint(
-        tmp_path / "deep" / "out", config, {}, {"README.md": "# card", "raw.bin": b"\xff"}
-    )
+    before = os.umask(mask)
+    try:
+        place = write_checkpoint(
+            tmp_path / "deep" / "out", config, {}, {"README.md": "# card", "raw.bin": b"\xff"}
+        )
+    finally:
+        os.umask(before)
 
     assert json.loads((place / "config.json").read_text("utf-8")) == config
     assert (place / "README.md").read_text() == "# card"
     assert (place / "raw.bin").read_bytes() == b"\xff"
     modes = {stat.S_IMODE(file.stat().st_mode) for file in place.iterdir()}
-    assert modes == {0o644}
+    assert modes == {0o666 & ~mask}
     assert [p.name for p in place.parent.iterdir()] == ["out"]
 
 

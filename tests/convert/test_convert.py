@@ -15,7 +15,7 @@ from eyas.convert.plan import tensors_of
 from eyas.convert.recheck import changed_bytes, changes
 from eyas.convert.writers import WRITERS
 from eyas.engines import EngineRef, Launch
-from eyas.errors import ConversionError
+from eyas.errors import CheckpointError, ConversionError
 
 Make = Callable[..., Path]
 OLD = EngineRef.parse("sglang@0.5.10.post1")
@@ -208,6 +208,17 @@ def test_the_model_card_goes_where_the_weights_go(make_drafter: Make, tmp_path: 
     (draft / "README.md").write_text("# card\n")
     convert(open_checkpoint(draft), tmp_path / "out", NEW)
     assert (tmp_path / "out" / "README.md").read_text() == "# card\n"
+
+
+def test_a_model_card_that_is_a_link_elsewhere_is_not_followed(
+    make_drafter: Make, tmp_path: Path
+) -> None:
+    (tmp_path / "secret").write_text("mine")
+    draft = make_drafter()
+    (draft / "README.md").symlink_to(tmp_path / "secret")
+    with pytest.raises(CheckpointError, match="link that leaves its directory"):
+        convert(open_checkpoint(draft), tmp_path / "out", NEW)
+    assert not (tmp_path / "out").exists()
 
 
 def test_a_plan_writes_nothing(make_drafter: Make, tmp_path: Path) -> None:

@@ -87,7 +87,8 @@ def _config_text(config: Mapping[str, Any]) -> bytes:
 def _write_file(path: Path, raw: bytes) -> None:
     with path.open("wb") as file:
         file.write(raw)
-        _finish(file.fileno())
+        file.flush()
+        os.fsync(file.fileno())
 
 
 def _write_tensors(path: Path, tensors: Mapping[str, TensorBytes]) -> None:
@@ -110,7 +111,7 @@ def _write_tensors(path: Path, tensors: Mapping[str, TensorBytes]) -> None:
                 )
         file.truncate(max([stop for _, stop in ranges.values()], default=len(prefix)))
         file.flush()
-        _finish(file.fileno())
+        os.fsync(file.fileno())
 
 
 def _chunks(name: str, tensor: TensorBytes) -> Iterable[bytes]:
@@ -127,12 +128,6 @@ def _chunks(name: str, tensor: TensorBytes) -> Iterable[bytes]:
             yield data[start : start + _CHUNK]
     else:
         yield from data()
-
-
-def _finish(descriptor: int) -> None:
-    if hasattr(os, "fchmod"):
-        os.fchmod(descriptor, 0o644)
-    os.fsync(descriptor)
 
 
 def _sync_directory(directory: Path) -> None:

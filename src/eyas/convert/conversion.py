@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 # Files that say whose the weights are and under which terms; they go where the weights go.
 _COMPANIONS = ("README.md", "LICENSE", "LICENSE.txt", "LICENSE.md", "NOTICE")
+_COMPANION_BYTES = 16 * 2**20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,8 +97,10 @@ def _require_new(directory: Path) -> None:
 
 
 def _companions(directory: Path) -> dict[str, str | bytes]:
+    from eyas.checkpoint.regular import read_regular
+
     return {
-        name: (directory / name).read_bytes()
+        name: read_regular(directory / name, max_bytes=_COMPANION_BYTES)
         for name in _COMPANIONS
         if (directory / name).is_file()
     }
