@@ -6,7 +6,7 @@
     ├── NotADrafterError      a readable checkpoint that is no known drafter
     ├── TargetError           a target that cannot be opened or does not fit
     ├── EngineError           an engine or version that eyas does not know
-    ├── ConversionError       a conversion that would not be exact, or would overwrite
+    ├── ConversionError       a conversion that would not be exact
     ├── UnsupportedError      a known fact that this version of eyas cannot compute with
     └── FetchError            a download that failed or came back wrong
 
@@ -50,7 +50,7 @@ class EngineError(EyasError):
 
 
 class ConversionError(EyasError):
-    """A conversion that would not be exact, or would overwrite something."""
+    """A conversion that would not be exact."""
 
 
 class UnsupportedError(EyasError):

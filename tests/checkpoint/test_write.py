@@ -6,6 +6,8 @@ import ctypes
 import json
 import os
 import stat
+import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -168,6 +170,39 @@ def test_a_failure_leaves_nothing_behind(
         write_checkpoint(tmp_path / "out", config, tensors, extra)
 
     assert list(tmp_path.iterdir()) == []
+
+
+def test_what_a_killed_process_left_is_removed(tmp_path: Path) -> None:
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    kept = [f".eyas-other.{ended.pid}.partial", f".eyas-out.{os.getppid()}.partial", ".eyas-out.x"]
+    gone = [f".eyas-out.{ended.pid}.partial", f".eyas-out.{os.getpid()}.partial"]
+    for name in kept + gone:
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "model.safetensors").write_text("half")
+
+    write_checkpoint(tmp_path / "out", {}, {})
+
+    assert sorted(p.name for p in tmp_path.iterdir()) == sorted([*kept, "out"])
+
+
+def test_a_refusal_before_the_rename_leaves_nothing(tmp_path: Path) -> None:
+    def verify(stage: Path) -> None:
+        assert open_checkpoint(stage).config == {"a": 1}
+        assert not (tmp_path / "out").exists()
+        raise ValueError("not what was meant")
+
+    with pytest.raises(ValueError, match="not what was meant"):
+        write_checkpoint(tmp_path / "out", {"a": 1}, {}, verify=verify)
+
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_appears_meanwhile_is_not_overwritten(tmp_path: Path) -> None:
+    with pytest.raises(CheckpointError, match="exists already"):
+        write_checkpoint(tmp_path / "out", {}, {}, verify=lambda _: (tmp_path / "out").mkdir())
+
+    assert list((tmp_path / "out").iterdir()) == []
 
 
 @pytest.mark.parametrize("kind", ["directory", "file", "dangling link"])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -97,7 +99,7 @@ def test_a_version_without_a_contract_is_refused(make_drafter: Make, tmp_path: P
 def test_an_existing_directory_is_never_overwritten(make_drafter: Make, tmp_path: Path) -> None:
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "mine").write_text("kept")
-    with pytest.raises(ConversionError, match="never overwrites"):
+    with pytest.raises(CheckpointError, match="nothing is overwritten"):
         convert(open_checkpoint(make_drafter()), tmp_path / "out", NEW)
     assert (tmp_path / "out" / "mine").read_text() == "kept"
 
@@ -174,20 +176,52 @@ def test_of_two_sets_of_weights_one_has_to_be_named(make_drafter: Make, tmp_path
     assert outcomes(tmp_path / "out", NEW) == ["pass"]
 
 
-@pytest.mark.parametrize("failure", [OSError("disk full"), KeyboardInterrupt()], ids=repr)
+@pytest.mark.parametrize(
+    ("failure", "raised"),
+    [(OSError(28, "No space left"), CheckpointError), (KeyboardInterrupt(), KeyboardInterrupt)],
+    ids=repr,
+)
 def test_an_interruption_while_checking_leaves_nothing(
     make_drafter: Make,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     failure: BaseException,
+    raised: type[BaseException],
 ) -> None:
     def interrupted(*_: object) -> list[str]:
         raise failure
 
     monkeypatch.setattr(conversion, "changed_bytes", interrupted)
     draft = open_checkpoint(make_drafter(layer="layers.0."))
-    with pytest.raises(type(failure)):
+    with pytest.raises(raised):
         convert(draft, tmp_path / "out", OLD)
+    assert [path.name for path in tmp_path.iterdir()] == ["draft"]
+
+
+STOPPED = """
+import sys, time
+from eyas.cli import program
+from eyas.convert import conversion
+
+def wait(*_):
+    print("written", flush=True)
+    time.sleep(60)
+
+conversion.changed_bytes = wait
+sys.exit(program.main())
+"""
+
+
+def test_a_polite_stop_leaves_nothing(make_drafter: Make, tmp_path: Path) -> None:
+    draft = make_drafter(layer="layers.0.")
+    command = [sys.executable, "-c", STOPPED, "convert", draft, tmp_path / "out", "--to", str(OLD)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"written\n"
+        process.terminate()
+        _, told = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert b"Traceback" not in told
     assert [path.name for path in tmp_path.iterdir()] == ["draft"]
 
 

@@ -5,7 +5,7 @@ from eyas.checkpoint.checkpoint import Checkpoint, open_checkpoint
 from eyas.checkpoint.header import TensorHeader
 from eyas.checkpoint.sparse import write_sparse
 from eyas.checkpoint.target import TargetFacts, open_target
-from eyas.checkpoint.write import TensorBytes, write_checkpoint
+from eyas.checkpoint.write import TensorBytes, require_new, write_checkpoint
 
 __all__ = [
     "Checkpoint",
@@ -15,6 +15,7 @@ __all__ = [
     "cache_dir",
     "open_checkpoint",
     "open_target",
+    "require_new",
     "write_checkpoint",
     "write_sparse",
 ]

@@ -36,24 +36,26 @@ def write_checkpoint(
     config: Mapping[str, Any],
     tensors: Mapping[str, TensorBytes],
     extra_files: Mapping[str, str | bytes] | None = None,
+    *,
+    verify: Callable[[Path], None] | None = None,
 ) -> Path:
     """Writes config.json, model.safetensors and `extra_files` (by file name) as `directory`.
 
     Everything is written into a hidden sibling, read back, flushed to disk and renamed, so that
-    `directory` never exists half-written. Raises CheckpointError when it exists already, when
-    data does not fit its shape, or when the disk refuses.
+    `directory` never exists half-written. `verify` is given the sibling before it is renamed; what
+    it raises ends the writing. Raises CheckpointError when `directory` exists already, when data
+    does not fit its shape, or when the disk refuses.
     """
-    final = Path(directory).expanduser()
-    if os.path.lexists(final):
-        raise CheckpointError(f"{final} exists already", hint="give a new directory")
+    final = Path(directory).expanduser().absolute()
+    require_new(final)
     for name in extra_files or {}:
         if name != Path(name).name or name in ("config.json", "model.safetensors", ".", ".."):
             raise CheckpointError(f"{name!r} cannot be an extra file's name")
-    final = final.absolute()
-    draft = final.with_name(f".{final.name}.{os.getpid()}.partial")
+    draft = _stage(final)
     done = False
     try:
         draft.parent.mkdir(parents=True, exist_ok=True)
+        _clear_leftovers(final)
         draft.mkdir()
         _write_file(draft / "config.json", _config_text(config))
         _write_tensors(draft / "model.safetensors", tensors)
@@ -62,6 +64,9 @@ def write_checkpoint(
             _write_file(draft / name, raw)
         read_headers(draft, "model.safetensors")
         _sync_directory(draft)
+        if verify is not None:
+            verify(draft)
+        require_new(final)  # a rename would replace an empty directory
         draft.rename(final)
         _sync_directory(final.parent)
         done = True
@@ -74,6 +79,45 @@ def write_checkpoint(
         if not done:
             shutil.rmtree(draft, ignore_errors=True)
     return final
+
+
+def require_new(directory: Path) -> None:
+    """Raises CheckpointError when there is something at `directory`, be it a dangling link."""
+    if os.path.lexists(directory):
+        raise CheckpointError(
+            f"{directory} exists already, and nothing is overwritten",
+            hint="name a new directory, or remove it first",
+        )
+
+
+def _stage(final: Path, process: int | str | None = None) -> Path:
+    """The hidden sibling of `final` that a process writes, this one unless another is named."""
+    return final.with_name(f".eyas-{final.name}.{process or os.getpid()}.partial")
+
+
+def _clear_leftovers(final: Path) -> None:
+    """Removes what a process that was killed had begun to write as `final`."""
+    before, _, after = _stage(final, "#").name.rpartition("#")
+    for path in final.parent.iterdir():
+        if path.name.startswith(before) and path.name.endswith(after):
+            process = path.name[len(before) : -len(after)]
+            if process.isdecimal() and not _runs(int(process)):
+                shutil.rmtree(path, ignore_errors=True)
+
+
+def _runs(process: int) -> bool:
+    """Whether another process of this number may be running."""
+    if process == os.getpid():  # a number that is used again, as in a container
+        return False
+    if os.name == "nt":  # there signal 0 would end it
+        return True
+    try:
+        os.kill(process, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:
+        return True
+    return True
 
 
 def _config_text(config: Mapping[str, Any]) -> bytes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from collections.abc import Callable, Sequence
 from typing import Annotated
@@ -70,6 +71,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     0 nothing found, 1 findings, 2 could not judge (every error), 130 interrupted.
     """
     argv = list(sys.argv[1:] if arguments is None else arguments)
+    if arguments is None:  # a stop that was asked for cleans up, as ctrl-C does
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         code = application()(args=argv, prog_name="eyas", standalone_mode=False)
     except EyasError as error:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -52,23 +50,18 @@ def convert(
 ) -> ConversionResult:
     """Writes `checkpoint` as the new directory `out`, so that `ref` computes what was trained.
 
-    Raises ConversionError when `out` exists, when no way of writing is exact, or when what was
-    written does not read back as what was trained; `out` then does not exist.
+    Raises ConversionError when no way of writing is exact, or when what was written does not read
+    back as what was trained, and CheckpointError when `out` exists or cannot be written; there is
+    then no new `out`.
     """
-    from eyas.checkpoint import open_checkpoint, write_checkpoint
+    from eyas.checkpoint import open_checkpoint, require_new, write_checkpoint
 
     final = Path(out).expanduser().absolute()
-    _require_new(final)
+    require_new(final)  # before the work of planning
     chosen = plan(checkpoint, ref, target=target)
     trained = as_trained(checkpoint, target=target)
-    stage = final.with_name(f".{final.name}.{os.getpid()}.converting")
-    try:
-        write_checkpoint(
-            stage,
-            chosen.config,
-            tensors_of(checkpoint, chosen.renames),
-            extra_files=_companions(checkpoint.directory),
-        )
+
+    def verify(stage: Path) -> None:
         written = open_checkpoint(stage)
         faults = objections(trained, written, ref)
         faults += changed_bytes(checkpoint, written, chosen.renames)
@@ -77,23 +70,19 @@ def convert(
                 f"what was written for {ref} does not read back as what was trained: {faults[0]}",
                 hint="nothing was kept; please report it",
             )
-        _require_new(final)
-        stage.rename(final)
-    finally:
-        shutil.rmtree(stage, ignore_errors=True)
+
+    write_checkpoint(
+        final,
+        chosen.config,
+        tensors_of(checkpoint, chosen.renames),
+        extra_files=_companions(checkpoint.directory),
+        verify=verify,
+    )
     return ConversionResult(
         plan=chosen,
         directory=Path(out),
-        nbytes=sum(header.nbytes for header in written.tensors.values()),
+        nbytes=sum(checkpoint.tensors[rename.before].nbytes for rename in chosen.renames),
     )
-
-
-def _require_new(directory: Path) -> None:
-    if os.path.lexists(directory):
-        raise ConversionError(
-            f"{directory} exists already, and convert never overwrites",
-            hint="name a new directory, or remove it first",
-        )
 
 
 def _companions(directory: Path) -> dict[str, str | bytes]:
