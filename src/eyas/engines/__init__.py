@@ -3,8 +3,17 @@
 from eyas.engines.catalogue import ENGINES
 from eyas.engines.engine import Engine
 from eyas.engines.launch import Launch, LaunchKey
-from eyas.engines.reading import read
+from eyas.engines.reading import read, require_covered
 from eyas.engines.reference import EngineRef
 from eyas.engines.version import Version
 
-__all__ = ["ENGINES", "Engine", "EngineRef", "Launch", "LaunchKey", "Version", "read"]
+__all__ = [
+    "ENGINES",
+    "Engine",
+    "EngineRef",
+    "Launch",
+    "LaunchKey",
+    "Version",
+    "read",
+    "require_covered",
+]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from eyas.checkpoint import Checkpoint, TargetFacts
 from eyas.engines.catalogue import ENGINES, engine_named
+from eyas.engines.engine import Engine
 from eyas.engines.launch import Launch
 from eyas.engines.reference import EngineRef
 from eyas.engines.stop import NotCovered
@@ -20,20 +21,13 @@ def read(
     Without `target`, facts that depend on it (its depth, its width) are taken from the drafter's
     config. Raises EngineError for an unknown engine, UsageError for an unknown launch option.
     """
-    engine = engine_named(ref.name)
-    version = Version.parse(ref.version)
-    if engine is None or version is None:
-        known = ", ".join(e.name for e in ENGINES)
-        raise EngineError(f"eyas knows no engine {str(ref)!r}", hint=f"known: {known}")
+    engine, version = _known(ref)
     others = {other.name: other.launch_keys for other in ENGINES if other is not engine}
     settings = launch.for_engine(engine.name, engine.launch_keys, others)
     runner = ref.runner or engine.default_runner
     try:
         if not engine.covers(version):
-            raise NotCovered(
-                f"eyas knows {engine.name} {engine.oldest} to {engine.newest},"
-                f" and {ref.version} is outside"
-            )
+            raise NotCovered(_outside(engine, ref))
         if checkpoint.rival is not None:
             raise NotCovered(
                 f"{checkpoint.location} also holds {checkpoint.rival}, and without an index the"
@@ -43,3 +37,27 @@ def read(
         return engine.reader(ref.version, runner, checkpoint, target, settings)
     except NotCovered as end:
         return NotChecked(engine=ref.name, version=ref.version, runner=runner, reason=end.reason)
+
+
+def require_covered(ref: EngineRef) -> None:
+    """Raises EngineError for an engine that is not known, or a version outside its contract."""
+    engine, version = _known(ref)
+    if not engine.covers(version):
+        raise EngineError(
+            _outside(engine, ref), hint=f"write for example {engine.name}@{engine.newest}"
+        )
+
+
+def _known(ref: EngineRef) -> tuple[Engine, Version]:
+    engine = engine_named(ref.name)
+    version = Version.parse(ref.version)
+    if engine is None or version is None:
+        known = ", ".join(e.name for e in ENGINES)
+        raise EngineError(f"eyas knows no engine {str(ref)!r}", hint=f"known: {known}")
+    return engine, version
+
+
+def _outside(engine: Engine, ref: EngineRef) -> str:
+    return (
+        f"eyas knows {engine.name} {engine.oldest} to {engine.newest}, and {ref.version} is outside"
+    )
