@@ -17,7 +17,7 @@ from eyas.convert.plan import tensors_of
 from eyas.convert.recheck import changed_bytes, changes
 from eyas.convert.writers import WRITERS
 from eyas.engines import EngineRef, Launch
-from eyas.errors import CheckpointError, ConversionError
+from eyas.errors import CheckpointError, ConversionError, EngineError
 
 Make = Callable[..., Path]
 OLD = EngineRef.parse("sglang@0.5.10.post1")
@@ -91,9 +91,42 @@ def test_what_an_engine_cannot_compute_is_refused_with_its_reason(
 
 
 def test_a_version_without_a_contract_is_refused(make_drafter: Make, tmp_path: Path) -> None:
-    with pytest.raises(ConversionError, match="not covered"):
+    with pytest.raises(EngineError, match=r"eyas knows sglang 0\.5\.8 to 0\.5\.23, and 9\.9\.9 is"):
         convert(open_checkpoint(make_drafter()), tmp_path / "out", EngineRef.parse("sglang@9.9.9"))
     assert not (tmp_path / "out").exists()
+
+
+def test_a_refusal_names_all_that_stands_against_the_nearest_way(
+    make_drafter: Make, tmp_path: Path
+) -> None:
+    draft = make_drafter(norm_before_residual=True, attention_bias=True)
+    with pytest.raises(ConversionError) as caught:
+        plan(open_checkpoint(draft), OLD)
+    message, hint = caught.value.message, caught.value.hint
+    assert "norm_before_residual = false, the drafter was trained with true" in message
+    assert "; sglang 0.5.10.post1 computes with bias false; trained with true" in message
+    assert hint == f"serve it on another engine; ask: eyas check {draft} --engine ENGINE@VERSION"
+
+
+def test_a_target_is_asked_for_where_it_alone_is_wanting(
+    make_drafter: Make, tmp_path: Path
+) -> None:
+    ids = {"eagle_aux_hidden_state_layer_ids": [2, 6, 9]}
+    embeddings = {"eagle_aux_hidden_state_layer_ids": [0, 6, 9]}
+    with pytest.raises(ConversionError, match="no --target") as caught:
+        plan(open_checkpoint(make_drafter("a", eagle_config=ids, num_aux_hidden_states=3)), OLD)
+    assert caught.value.hint == "name the target with --target"
+    both = make_drafter("b", norm_before_residual=True, **embeddings)
+    with pytest.raises(ConversionError) as caught:
+        plan(open_checkpoint(both), OLD)
+    assert "--target" not in str(caught.value)
+
+
+def test_a_drafter_that_contradicts_itself_is_to_be_looked_at(make_drafter: Make) -> None:
+    draft = make_drafter(draft_vocab_size=24)
+    with pytest.raises(ConversionError, match="raises at load") as caught:
+        plan(open_checkpoint(draft), NEW)
+    assert caught.value.hint == f"look at what it says of itself: eyas inspect {draft}"
 
 
 def test_an_existing_directory_is_never_overwritten(make_drafter: Make, tmp_path: Path) -> None:

@@ -63,7 +63,7 @@ def convert(
 
     def verify(stage: Path) -> None:
         written = open_checkpoint(stage)
-        faults = objections(trained, written, ref)
+        faults = [objection.text for objection in objections(trained, written, ref)]
         faults += changed_bytes(checkpoint, written, chosen.renames)
         if faults:
             raise ConversionError(

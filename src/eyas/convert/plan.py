@@ -10,9 +10,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from eyas.check import NO_TARGET, Trained, as_trained
+from eyas.check import Trained, as_trained
 from eyas.check.unscaled import unscaled
-from eyas.convert.recheck import objections
+from eyas.convert.recheck import Objection, objections
 from eyas.convert.writers import WRITERS, Writer
 from eyas.errors import ConversionError
 from eyas.spec import Eagle3Spec, Mha, Recognised
@@ -67,37 +67,64 @@ def plan(checkpoint: Checkpoint, ref: EngineRef, *, target: TargetFacts | None =
     """The first way of writing `checkpoint` in which `ref` computes what was trained.
 
     Every writer is tried, those of its own dialect first, on a sparse copy that the engine's
-    contract reads. Raises ConversionError with the engine's objection when there is none.
+    contract reads. Raises EngineError for an engine or version that eyas does not know, and
+    ConversionError with the engine's objections when there is no such way.
     """
+    from eyas.engines import require_covered
+
+    require_covered(ref)
     trained = as_trained(checkpoint, target=target)
     spec = convertible(trained)
-    refusals: list[list[str]] = []
+    against: list[list[Objection]] = []
+    unwritten: list[ConversionError] = []
     for writer in sorted(WRITERS, key=lambda w: w.dialect != trained.dialect):
         try:
             candidate = _candidate(trained, spec, writer, ref)
         except ConversionError as error:
-            refusals.append([error.message])
+            unwritten.append(error)
             continue
-        against = _tried(trained, candidate, ref)
-        if not against:
+        found = _tried(trained, candidate, ref)
+        if not found:
             return candidate
-        refusals.append(against)
-    raise _refusal(trained, refusals, ref)
+        against.append(found)
+    raise _refusal(trained.checkpoint.location, against, unwritten, ref)
 
 
-def _refusal(trained: Trained, refusals: list[list[str]], ref: EngineRef) -> ConversionError:
-    """The error for a drafter that no writer can write: what stands against the nearest one."""
-    location = trained.checkpoint.location
-    started = [texts for texts in refusals if not any(" raises at " in text for text in texts)]
-    nearest = min(started or refusals, key=len)
-    if any(NO_TARGET in text for text in nearest):
-        hint = "name the target with --target"
+def _refusal(
+    location: str,
+    against: list[list[Objection]],
+    unwritten: list[ConversionError],
+    ref: EngineRef,
+) -> ConversionError:
+    """The error for a drafter that no writer can write: all that stands against the nearest way.
+
+    What the engine makes of a written drafter says more than why another way cannot be written.
+    """
+    elsewhere = f"serve it on another engine; ask: eyas check {location} --engine ENGINE@VERSION"
+    if not against:
+        reason, hint = unwritten[0].message, unwritten[0].hint or elsewhere
     else:
-        hint = f"see every difference with: eyas check {location} --engine {ref}"
+        nearest = min(against, key=_distance)
+        # What only waits for a target is told where nothing else stands in the way.
+        real = [objection for objection in nearest if not objection.needs_target]
+        reason = "; ".join(objection.text for objection in real or nearest)
+        if not real:
+            hint = "name the target with --target"
+        elif any(objection.own for objection in real):
+            hint = f"look at what it says of itself: eyas inspect {location}"
+        else:
+            hint = elsewhere
     return ConversionError(
-        f"{location} cannot be written so that {ref} computes what was trained: {nearest[0]}",
+        f"{location} cannot be written so that {ref} computes what was trained: {reason}",
         hint=hint,
     )
+
+
+def _distance(against: list[Objection]) -> tuple[bool, bool, int]:
+    """How far from exact a way of writing is: the fewer in the way the nearer."""
+    real = [objection for objection in against if not objection.needs_target]
+    # An engine that does not start has named only the first thing that is wrong.
+    return (len(real) > 0, any(objection.refuses for objection in real), len(real))
 
 
 def convertible(trained: Trained) -> Eagle3Spec:
@@ -193,7 +220,7 @@ def _dtype(checkpoint: Checkpoint) -> str | None:
     return _TORCH_TYPES[kinds.pop()] if len(kinds) == 1 else None
 
 
-def _tried(trained: Trained, candidate: Plan, ref: EngineRef) -> list[str]:
+def _tried(trained: Trained, candidate: Plan, ref: EngineRef) -> list[Objection]:
     """The objections to `candidate`, from a copy that has the integers but holes for weights."""
     from eyas.checkpoint import open_checkpoint, write_checkpoint
 

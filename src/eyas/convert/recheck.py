@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from itertools import zip_longest
 from typing import TYPE_CHECKING
 
-from eyas.check import Severity, Trained, View, as_trained, compare_view
-from eyas.spec import Fact, NotChecked
+from eyas.check import NO_TARGET, Severity, Trained, View, as_trained, compare_view
+from eyas.check.rules.config import EngineRefuses
+from eyas.spec import Fact, NotChecked, Stage
 
 if TYPE_CHECKING:
     from eyas.checkpoint import Checkpoint
@@ -16,18 +17,50 @@ if TYPE_CHECKING:
     from eyas.engines import EngineRef
 
 
-def objections(trained: Trained, written: Checkpoint, ref: EngineRef) -> list[str]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Objection:
+    """One reason why what was written is not what was trained.
+
+    `refuses` says that the engine does not even start, `own` that the drafter contradicts itself
+    whatever it is written as, `needs_target` that a check could not run for want of a target.
+    """
+
+    text: str
+    refuses: bool = False
+    own: bool = False
+    needs_target: bool = False
+
+
+def objections(trained: Trained, written: Checkpoint, ref: EngineRef) -> list[Objection]:
     """Why `written` is not `trained` in the eyes of its own dialect or of `ref`; empty if it is."""
     from eyas import engines
 
     again = as_trained(written, target=trained.target)
-    found = [f"re-read with {change}" for change in changes(trained.spec, again.spec)]
+    found = [
+        Objection(text=f"re-read with {change}") for change in changes(trained.spec, again.spec)
+    ]
     served = engines.read(ref, written, target=trained.target, launch=engines.Launch())
     if isinstance(served, NotChecked):
-        return [*found, f"{ref} is not covered: {served.reason}"]
+        return [*found, Objection(text=f"{ref} is not covered: {served.reason}")]
     findings, skipped = compare_view(View(trained=again, served=served))
-    found += [f.message for f in findings if f.severity is not Severity.INFO]
-    found += [f"{skip.check} could not run: {skip.reason}" for skip in skipped]
+    late = served.refusal is not None and served.refusal.stage in (Stage.LOAD, Stage.FIRST_REQUEST)
+    found += [
+        Objection(
+            text=f.message,
+            refuses=f.code == EngineRefuses.code,
+            own=f.code == EngineRefuses.code and late,
+        )
+        for f in findings
+        if f.severity is not Severity.INFO
+    ]
+    found += [
+        Objection(
+            text=f"{skip.check} could not run: {skip.reason}",
+            own=True,
+            needs_target=trained.target is None and NO_TARGET in skip.reason,
+        )
+        for skip in skipped
+    ]
     return found
 
 
