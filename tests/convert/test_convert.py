@@ -129,6 +129,21 @@ def test_a_drafter_that_contradicts_itself_is_to_be_looked_at(make_drafter: Make
     assert caught.value.hint == f"look at what it says of itself: eyas inspect {draft}"
 
 
+def test_a_limit_that_nothing_states_is_to_be_stated(make_drafter: Make) -> None:
+    draft = open_checkpoint(make_drafter(max_position_embeddings=None))
+    with pytest.raises(ConversionError, match="trained with nothing stated") as caught:
+        plan(draft, NEW)
+    place = "config.json :: max_position_embeddings"
+    assert caught.value.hint == f"state {place}, if the drafter has that limit"
+
+
+def test_norms_on_q_and_k_are_why_a_flat_config_cannot_be_written(make_drafter: Make) -> None:
+    norm = TensorBytes(dtype="BF16", shape=(4,), data=b"\0\x3f" * 4)
+    norms = {f"midlayer.self_attn.{part}_norm.weight": norm for part in "qk"}
+    with pytest.raises(ConversionError, match="has no norms on q and k"):
+        plan(open_checkpoint(make_drafter(tensors=norms)), NEW)
+
+
 def test_an_existing_directory_is_never_overwritten(make_drafter: Make, tmp_path: Path) -> None:
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "mine").write_text("kept")

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from eyas.check import Trained, as_trained
 from eyas.check.unscaled import unscaled
-from eyas.convert.recheck import Objection, objections
+from eyas.convert.objection import Objection, refusal
+from eyas.convert.recheck import objections
 from eyas.convert.writers import WRITERS, Writer
 from eyas.errors import ConversionError
 from eyas.spec import Eagle3Spec, Mha, Recognised
@@ -87,44 +88,7 @@ def plan(checkpoint: Checkpoint, ref: EngineRef, *, target: TargetFacts | None =
         if not found:
             return candidate
         against.append(found)
-    raise _refusal(trained.checkpoint.location, against, unwritten, ref)
-
-
-def _refusal(
-    location: str,
-    against: list[list[Objection]],
-    unwritten: list[ConversionError],
-    ref: EngineRef,
-) -> ConversionError:
-    """The error for a drafter that no writer can write: all that stands against the nearest way.
-
-    What the engine makes of a written drafter says more than why another way cannot be written.
-    """
-    elsewhere = f"serve it on another engine; ask: eyas check {location} --engine ENGINE@VERSION"
-    if not against:
-        reason, hint = unwritten[0].message, unwritten[0].hint or elsewhere
-    else:
-        nearest = min(against, key=_distance)
-        # What only waits for a target is told where nothing else stands in the way.
-        real = [objection for objection in nearest if not objection.needs_target]
-        reason = "; ".join(objection.text for objection in real or nearest)
-        if not real:
-            hint = "name the target with --target"
-        elif any(objection.own for objection in real):
-            hint = f"look at what it says of itself: eyas inspect {location}"
-        else:
-            hint = elsewhere
-    return ConversionError(
-        f"{location} cannot be written so that {ref} computes what was trained: {reason}",
-        hint=hint,
-    )
-
-
-def _distance(against: list[Objection]) -> tuple[bool, bool, int]:
-    """How far from exact a way of writing is: the fewer in the way the nearer."""
-    real = [objection for objection in against if not objection.needs_target]
-    # An engine that does not start has named only the first thing that is wrong.
-    return (len(real) > 0, any(objection.refuses for objection in real), len(real))
+    raise refusal(trained.checkpoint.location, against, unwritten, ref)
 
 
 def convertible(trained: Trained) -> Eagle3Spec:

@@ -3,32 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import fields, is_dataclass
 from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 from eyas.check import NO_TARGET, Severity, Trained, View, as_trained, compare_view
+from eyas.check.rules.arithmetic import PositionsDiffer
 from eyas.check.rules.config import EngineRefuses
-from eyas.spec import Fact, NotChecked, Stage
+from eyas.convert.objection import Objection
+from eyas.spec import Fact, NotChecked
 
 if TYPE_CHECKING:
     from eyas.checkpoint import Checkpoint
     from eyas.convert.plan import Rename
     from eyas.engines import EngineRef
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Objection:
-    """One reason why what was written is not what was trained.
-
-    `refuses` says that the engine does not even start, `own` that the drafter contradicts itself
-    whatever it is written as, `needs_target` that a check could not run for want of a target.
-    """
-
-    text: str
-    refuses: bool = False
-    own: bool = False
-    needs_target: bool = False
 
 
 def objections(trained: Trained, written: Checkpoint, ref: EngineRef) -> list[Objection]:
@@ -43,12 +31,14 @@ def objections(trained: Trained, written: Checkpoint, ref: EngineRef) -> list[Ob
     if isinstance(served, NotChecked):
         return [*found, Objection(text=f"{ref} is not covered: {served.reason}")]
     findings, skipped = compare_view(View(trained=again, served=served))
-    late = served.refusal is not None and served.refusal.stage in (Stage.LOAD, Stage.FIRST_REQUEST)
+    stage = None if served.refusal is None else served.refusal.stage
+    limit = getattr(trained.spec, "max_position_embeddings", None)
+    no_limit = limit is not None and limit.value is None
     found += [
         Objection(
             text=f.message,
-            refuses=f.code == EngineRefuses.code,
-            own=f.code == EngineRefuses.code and late,
+            stage=stage if f.code == EngineRefuses.code else None,
+            unstated=f.place if f.code == PositionsDiffer.code and no_limit else None,
         )
         for f in findings
         if f.severity is not Severity.INFO
@@ -56,7 +46,7 @@ def objections(trained: Trained, written: Checkpoint, ref: EngineRef) -> list[Ob
     found += [
         Objection(
             text=f"{skip.check} could not run: {skip.reason}",
-            own=True,
+            skipped=True,
             needs_target=trained.target is None and NO_TARGET in skip.reason,
         )
         for skip in skipped
