@@ -113,7 +113,7 @@ def test_a_target_is_asked_for_where_it_alone_is_wanting(
 ) -> None:
     ids = {"eagle_aux_hidden_state_layer_ids": [2, 6, 9]}
     embeddings = {"eagle_aux_hidden_state_layer_ids": [0, 6, 9]}
-    with pytest.raises(ConversionError, match="no --target") as caught:
+    with pytest.raises(ConversionError, match="default") as caught:
         plan(open_checkpoint(make_drafter("a", eagle_config=ids, num_aux_hidden_states=3)), OLD)
     assert caught.value.hint == "name the target with --target"
     both = make_drafter("b", norm_before_residual=True, **embeddings)

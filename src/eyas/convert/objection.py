@@ -18,8 +18,8 @@ class Objection:
     """One reason why what was written is not what was trained.
 
     `stage` is where the engine stops, None where it serves. `skipped` says that a check could not
-    run, `needs_target` that it lacked a target. `unstated` is the place of a key that the
-    drafter's config would have to state.
+    run, `needs_target` that knowing the target could settle it. `unstated` is the place of a key
+    that the drafter's config would have to state.
     """
 
     text: str

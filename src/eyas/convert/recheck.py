@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from eyas.check import NO_TARGET, Severity, Trained, View, as_trained, compare_view
 from eyas.check.rules.arithmetic import PositionsDiffer
+from eyas.check.rules.boundaries import BoundariesShifted
 from eyas.check.rules.config import EngineRefuses
 from eyas.convert.objection import Objection
 from eyas.spec import Fact, NotChecked
@@ -38,6 +39,10 @@ def objections(trained: Trained, written: Checkpoint, ref: EngineRef) -> list[Ob
         Objection(
             text=f.message,
             stage=stage if f.code == EngineRefuses.code else None,
+            # A warning about boundaries is one that the target's depth would settle.
+            needs_target=trained.target is None
+            and f.code == BoundariesShifted.code
+            and f.severity is Severity.WARNING,
             unstated=f.place if f.code == PositionsDiffer.code and no_limit else None,
         )
         for f in findings
