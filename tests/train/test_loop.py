@@ -40,13 +40,16 @@ KEPT_IDS = torch.arange(16) * 2
 @pytest.fixture
 def store(tmp_path: Path) -> StateStore:
     """24 sequences that count in twos, whose states say which id they hold."""
-    chance = torch.Generator().manual_seed(0)
+    return store_of(tmp_path / "states", seed=0)
+
+
+def store_of(directory: Path, *, seed: int) -> StateStore:
+    chance = torch.Generator().manual_seed(seed)
     table = torch.randn(40, 36, generator=chance)
     table[:, 5] *= 200.0  # a massive channel, as real residual streams have
     lengths = [int(n) for n in torch.randint(8, 20, (24,), generator=chance)]
     starts = torch.randint(0, 16, (24,), generator=chance).tolist()
     ids = torch.cat([(torch.arange(n) + s) % 16 * 2 for n, s in zip(lengths, starts, strict=True)])
-    directory = tmp_path / "states"
     directory.mkdir()
     shard = {
         "ids": ids,
@@ -124,6 +127,46 @@ def test_a_checkpoint_of_other_settings_is_refused(
     other = replace(SETTINGS, learning_rate=1e-4)
     with pytest.raises(UsageError, match="other settings or data"):
         run(make_drafter(dtype=torch.float32), store, tmp_path / "run.pt", settings=other)
+
+
+def test_a_checkpoint_of_other_data_is_refused(
+    make_drafter: Make, store: StateStore, tmp_path: Path
+) -> None:
+    settings = replace(SETTINGS, batch_tokens=1)  # one example an update: both plans are as long
+    run(make_drafter(dtype=torch.float32), store, tmp_path / "run.pt", settings=settings)
+    other = store_of(tmp_path / "other", seed=1)
+    with pytest.raises(UsageError, match="other settings or data"):
+        run(make_drafter(dtype=torch.float32), other, tmp_path / "run.pt", settings=settings)
+
+
+def test_a_drafter_of_another_vocabulary_is_refused(
+    make_drafter: Make, store: StateStore, tmp_path: Path
+) -> None:
+    drafter = make_drafter(dtype=torch.float32)
+    for ids_V in (KEPT_IDS + 1, KEPT_IDS[:-1]):
+        with pytest.raises(UsageError, match="made for another draft vocabulary"):
+            train(
+                drafter, target_head(), ids_V, store, SETTINGS, tmp_path / "run.pt", lambda _: None
+            )
+    assert not (tmp_path / "run.pt").exists()
+
+
+def test_a_checkpoint_of_another_vocabulary_is_refused(
+    make_drafter: Make, store: StateStore, tmp_path: Path
+) -> None:
+    run(make_drafter(dtype=torch.float32), store, tmp_path / "run.pt")
+    other = make_drafter(dtype=torch.float32)
+    other.d2t.add_(1)  # draft id i is target id 2i + 1
+    with pytest.raises(UsageError, match="a run with another draft vocabulary"):
+        train(
+            other,
+            target_head(),
+            KEPT_IDS + 1,
+            store,
+            SETTINGS,
+            tmp_path / "run.pt",
+            lambda _: None,
+        )
 
 
 def test_too_few_examples_are_refused(

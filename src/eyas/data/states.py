@@ -7,6 +7,7 @@ conversation its `lengths` and `prompt_lengths`.
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -70,6 +71,14 @@ class StateStore:
             final_TH=held["final"][rows],
             prompt_length=prompt_length,
         )
+
+    def digest(self) -> str:
+        """Of every example's length and ids, in order: what tells one training set from another."""
+        hashed = hashlib.sha256()
+        for shard in self._shards:
+            for name in ("lengths", "prompt_lengths", "ids"):
+                hashed.update(shard[name].to(torch.int64).numpy().tobytes())
+        return hashed.hexdigest()
 
     def _index(self, shard: dict[str, Tensor]) -> None:
         begin = 0

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -49,7 +50,8 @@ def train(
     and a few channels are a hundred times larger; fc is scaled to match before and back after
     (a drafter with norms before fc needs none of it). A run whose
     `checkpoint` exists goes on from it and ends with the same weights as one never stopped.
-    Raises UsageError when the checkpoint belongs to other settings.
+    Raises UsageError when the checkpoint belongs to other settings, data or draft vocabulary, or
+    the drafter was made for another vocabulary than `kept_ids_V`.
     """
     training, held_out = split_held_out(len(store), settings.held_out_every)
     if not training or not held_out:
@@ -72,9 +74,11 @@ def train(
     dtype = torch.bfloat16 if settings.bf16 else drafter.norm.weight.dtype
     teacher_head_VH = target_head_VH[kept_ids_V]
     scale_C = _captured_scale(drafter, store, training[:RMS_EXAMPLES])
+    _check_vocabulary(drafter, kept_ids_V)
     with torch.no_grad():
         drafter.fc.weight.div_(scale_C)
-    first = _resume(checkpoint, drafter, optimizer, settings, len(plan))
+    told = {"settings": asdict(settings), "updates": len(plan), "data": store.digest()}
+    first = _resume(checkpoint, drafter, optimizer, told)
     for update in range(first, len(plan)):
         began = time.perf_counter()
         batch = make_batch(
@@ -102,7 +106,7 @@ def train(
         held = None
         if (update + 1) % settings.checkpoint_every == 0:
             held = held_out_score(drafter, target_head_VH, store, held_out, scale_C, settings)
-            _save(checkpoint, drafter, optimizer, settings, update + 1, len(plan))
+            _save(checkpoint, drafter, optimizer, told, update + 1)
         seconds = time.perf_counter() - began
         report(
             Progress(
@@ -113,7 +117,7 @@ def train(
                 held_out=held,
             )
         )
-    _save(checkpoint, drafter, optimizer, settings, len(plan), len(plan))
+    _save(checkpoint, drafter, optimizer, told, len(plan))
     score = held_out_score(drafter, target_head_VH, store, held_out, scale_C, settings)
     with torch.no_grad():
         drafter.fc.weight.mul_(scale_C)
@@ -148,20 +152,29 @@ def _rate(update: int, updates: int, warmup: int) -> float:
     return 0.01 + 0.99 * 0.5 * (1.0 + math.cos(math.pi * done))
 
 
+def _check_vocabulary(drafter: Drafter, kept_ids_V: Tensor) -> None:
+    draft_ids = torch.arange(drafter.shape.draft_vocab, device=drafter.norm.weight.device)
+    meant = drafter.target_ids(draft_ids)
+    if not torch.equal(meant.cpu(), kept_ids_V.cpu()):
+        raise UsageError(
+            f"the drafter was made for another draft vocabulary ({len(meant)} ids) than the one"
+            f" given ({len(kept_ids_V)} ids)",
+            hint="give the vocabulary file that the drafter was made with, or make a new drafter",
+        )
+
+
 def _save(
     file: Path,
     drafter: Drafter,
     optimizer: torch.optim.Optimizer,
-    settings: TrainSettings,
+    told: Mapping[str, Any],
     update: int,
-    updates: int,
 ) -> None:
     file.parent.mkdir(parents=True, exist_ok=True)
     unfinished = file.with_name(file.name + ".unfinished")
     state = {
+        **told,
         "update": update,
-        "updates": updates,
-        "settings": asdict(settings),
         "drafter": drafter.state_dict(),
         "optimizer": optimizer.state_dict(),
     }
@@ -173,16 +186,22 @@ def _resume(
     file: Path,
     drafter: Drafter,
     optimizer: torch.optim.Optimizer,
-    settings: TrainSettings,
-    updates: int,
+    told: Mapping[str, Any],
 ) -> int:
+    """The next update; `told` is what the checkpoint must have been told as well."""
     if not file.exists():
         return 0
-    state = torch.load(file, weights_only=True)
-    if state["settings"] != asdict(settings) or state["updates"] != updates:
+    state = torch.load(file, weights_only=True, map_location="cpu")
+    if any(state.get(name) != held for name, held in told.items()):
         raise UsageError(
             f"`{file}` is a checkpoint of a run with other settings or data",
             hint="give another checkpoint file, or remove this one",
+        )
+    map_V = drafter.state_dict().get("d2t")
+    if map_V is not None and not torch.equal(state["drafter"]["d2t"], map_V.cpu()):
+        raise UsageError(
+            f"`{file}` is a checkpoint of a run with another draft vocabulary",
+            hint="give the vocabulary file of that run, or another checkpoint file",
         )
     drafter.load_state_dict(state["drafter"])
     optimizer.load_state_dict(state["optimizer"])
