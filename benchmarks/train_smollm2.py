@@ -19,7 +19,8 @@ from pathlib import Path
 import torch
 
 from eyas.checkpoint import open_checkpoint
-from eyas.data.answers import AnswerSettings, answer_prompts
+from eyas.data.answer_settings import AnswerSettings
+from eyas.data.answers import answer_prompts
 from eyas.data.conversation import Conversation, read_conversations
 from eyas.data.prompts import read_prompts
 from eyas.data.states import StateStore, capture_directory

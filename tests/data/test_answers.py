@@ -12,7 +12,8 @@ import torch
 from tests.decode.oracle import tiny_target
 
 from eyas.data import answers
-from eyas.data.answers import AnswerSettings, answer_prompts, chat_ids, choose
+from eyas.data.answer_settings import AnswerSettings
+from eyas.data.answers import answer_prompts, chat_ids, choose
 from eyas.data.conversation import Conversation, read_conversations, read_shard
 from eyas.data.prompts import one_turn
 from eyas.data.states import StateStore, capture_directory
@@ -93,7 +94,7 @@ def test_rows_are_moved_together_when_a_quarter_has_ended(monkeypatch: pytest.Mo
 
 
 def test_a_finished_shard_is_kept(target: LlamaTarget, smollm2: Path, answered: Path) -> None:
-    files = sorted(answered.iterdir())
+    files = sorted(answered.glob("*.jsonl"))
     assert [file.name for file in files] == ["answers-00000.jsonl", "answers-00001.jsonl"]
     first, second = (read_shard(file) for file in files)
     files[1].unlink()

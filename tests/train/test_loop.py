@@ -11,7 +11,7 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor
 
-from eyas.data.states import StateStore
+from eyas.data.states import Origin, StateStore
 from eyas.errors import UsageError
 from eyas.model.drafter import Drafter
 from eyas.train.batches import batch_plan, channel_rms, make_batch, split_held_out
@@ -43,7 +43,7 @@ def store(tmp_path: Path) -> StateStore:
     return store_of(tmp_path / "states", seed=0)
 
 
-def store_of(directory: Path, *, seed: int) -> StateStore:
+def store_of(directory: Path, *, seed: int, boundaries: tuple[int, ...] = (1, 2, 4)) -> StateStore:
     chance = torch.Generator().manual_seed(seed)
     table = torch.randn(40, 36, generator=chance)
     table[:, 5] *= 200.0  # a massive channel, as real residual streams have
@@ -58,7 +58,8 @@ def store_of(directory: Path, *, seed: int) -> StateStore:
         "lengths": torch.tensor(lengths),
         "prompt_lengths": torch.full((24,), 3),
     }
-    save_file(shard, directory / "states-00000.safetensors")
+    metadata = Origin(target="tiny", boundaries=boundaries).metadata()
+    save_file(shard, directory / "states-00000.safetensors", metadata=metadata)
     return StateStore([directory])
 
 
@@ -167,6 +168,12 @@ def test_a_checkpoint_of_another_vocabulary_is_refused(
             tmp_path / "run.pt",
             lambda _: None,
         )
+
+
+def test_states_of_other_boundaries_are_refused(make_drafter: Make, tmp_path: Path) -> None:
+    store = store_of(tmp_path / "other", seed=0, boundaries=(1, 2, 3))
+    with pytest.raises(UsageError, match=r"takes the states at boundaries \(1, 2, 4\)"):
+        run(make_drafter(dtype=torch.float32), store, tmp_path / "run.pt")
 
 
 def test_too_few_examples_are_refused(

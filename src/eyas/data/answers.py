@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
+from eyas.data.answer_settings import AnswerSettings, keep_settings
 from eyas.data.conversation import Conversation, write_shard
 from eyas.data.loops import looped_from
 from eyas.data.prompts import Prompt
@@ -22,17 +23,6 @@ LOOP_CHECK_EVERY = 16
 BATCHES_PER_WINDOW = 6
 # Of a batch's rows: when so many have ended, those that go on are moved together, which costs.
 DONE_SHARE = 0.25
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AnswerSettings:
-    """How answers are generated. Prompt i takes temperature i modulo their number; 0 is greedy."""
-
-    batch_size: int
-    max_prompt_tokens: int
-    max_new_tokens: int
-    temperatures: tuple[float, ...]
-    seed: int
 
 
 @dataclass(slots=True)
@@ -53,9 +43,10 @@ def answer_prompts(
 ) -> None:
     """Answer every prompt into `directory`, one shard a batch; a shard that exists is kept.
 
-    Prompts longer than `max_prompt_tokens` are left out.
+    Prompts longer than `max_prompt_tokens` are left out. Raises UsageError when the directory's
+    settings.json names another target, other settings or other prompts.
     """
-    directory.mkdir(parents=True, exist_ok=True)
+    keep_settings(directory, target.facts.name, settings, prompts)
     for number, rows in enumerate(_batches(tokenizer, prompts, settings)):
         file = directory / f"answers-{number:05d}.jsonl"
         if file.exists():

@@ -2,7 +2,8 @@
 
 A shard is one safetensors file: `ids` [N], `captured` [N, C] (the boundaries concatenated),
 `final` [N, H] (after the final norm: times the head's rows it is the teacher), and per
-conversation its `lengths` and `prompt_lengths`.
+conversation its `lengths` and `prompt_lengths`. Its metadata name the `target` and the
+`boundaries`: states of another target or of other boundaries are never mixed in.
 """
 
 from __future__ import annotations
@@ -38,8 +39,42 @@ class Example:
         return len(self.ids_T)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Origin:
+    """Whose states a shard holds, and at which boundaries."""
+
+    target: str
+    boundaries: tuple[int, ...]
+
+    def metadata(self) -> dict[str, str]:
+        """What a shard's file says of it."""
+        return {"target": self.target, "boundaries": ",".join(map(str, self.boundaries))}
+
+    @classmethod
+    def of(cls, file: Path) -> Origin:
+        """What `file` says; UsageError when it cannot be read or says nothing."""
+        from safetensors import SafetensorError, safe_open
+
+        try:
+            with safe_open(file, framework="pt") as shard:
+                held = shard.metadata() or {}
+            boundaries = tuple(int(number) for number in held["boundaries"].split(","))
+            return cls(target=held["target"], boundaries=boundaries)
+        except (OSError, SafetensorError, KeyError, ValueError) as error:
+            raise UsageError(f"`{file}` is no shard of states: {error!r}") from error
+
+    def __str__(self) -> str:
+        """The form of a message."""
+        return f"`{self.target}` at {', '.join(map(str, self.boundaries))}"
+
+
 class StateStore:
-    """The examples of one or more directories of state shards, mapped from disk."""
+    """The examples of one or more directories of state shards, mapped from disk.
+
+    Raises UsageError for a directory without any, and for states of more than one `Origin`.
+    """
+
+    origin: Origin
 
     def __init__(self, directories: Sequence[Path]) -> None:
         from safetensors.torch import load_file
@@ -51,6 +86,14 @@ class StateStore:
             if not files:
                 raise UsageError(f"`{directory}` holds no states-*.safetensors")
             for file in files:
+                found = Origin.of(file)
+                if not self._shards:
+                    self.origin = found
+                if found != self.origin:
+                    raise UsageError(
+                        f"`{file}` holds states of {found}, the shards before it of {self.origin}",
+                        hint="give directories of one target and one choice of boundaries",
+                    )
                 self._index(load_file(file))
 
     def __len__(self) -> int:
@@ -96,23 +139,39 @@ def capture_directory(
     directory: Path,
     progress: Callable[[Path, int], None],
 ) -> None:
-    """One state shard for every answer shard; a shard that exists is kept."""
+    """One state shard for every answer shard; a shard that exists is kept.
+
+    Raises UsageError when one that exists is of another target, boundaries or answers.
+    """
     from safetensors.torch import save_file
 
     directory.mkdir(parents=True, exist_ok=True)
-    metadata = {
-        "target": target.facts.name,
-        "boundaries": ",".join(str(boundary) for boundary in boundaries),
-    }
+    origin = Origin(target=target.facts.name, boundaries=tuple(boundaries))
     for answered in shard_files(answers):
         file = directory / f"states-{answered.stem.removeprefix('answers-')}.safetensors"
+        conversations = read_shard(answered)
         if file.exists():
+            _check_kept(file, origin, conversations)
             continue
-        shard = capture(target, boundaries, read_shard(answered))
+        shard = capture(target, boundaries, conversations)
         unfinished = file.with_suffix(f".{os.getpid()}.unfinished")
-        save_file(shard, unfinished, metadata=metadata)
+        save_file(shard, unfinished, metadata=origin.metadata())
         unfinished.replace(file)
         progress(file, len(shard["ids"]))
+
+
+def _check_kept(file: Path, origin: Origin, conversations: Sequence[Conversation]) -> None:
+    from safetensors import safe_open
+
+    found = Origin.of(file)
+    hint = "give another directory, or remove this one"
+    if found != origin:
+        raise UsageError(f"`{file}` holds states of {found}, not of {origin}", hint=hint)
+    with safe_open(file, framework="pt") as shard:
+        lengths, ids = shard.get_tensor("lengths"), shard.get_tensor("ids")
+    said = [token for conversation in conversations for token in conversation.ids]
+    if lengths.tolist() != [len(c.ids) for c in conversations] or ids.tolist() != said:
+        raise UsageError(f"`{file}` holds states of other answers", hint=hint)
 
 
 def capture(

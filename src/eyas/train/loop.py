@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from eyas.data.states import StateStore
 from eyas.errors import UsageError
 from eyas.model.drafter import Drafter
+from eyas.spec import Fused
 from eyas.train.batches import batch_plan, channel_rms, make_batch, split_held_out
 from eyas.train.held_out import HeldOutScore, held_out_score
 from eyas.train.loss import StepScores, unrolled_loss
@@ -50,8 +51,9 @@ def train(
     and a few channels are a hundred times larger; fc is scaled to match before and back after
     (a drafter with norms before fc needs none of it). A run whose
     `checkpoint` exists goes on from it and ends with the same weights as one never stopped.
-    Raises UsageError when the checkpoint belongs to other settings, data or draft vocabulary, or
-    the drafter was made for another vocabulary than `kept_ids_V`.
+    Raises UsageError when the checkpoint belongs to other settings, data or draft vocabulary, and
+    when the drafter was made for another vocabulary than `kept_ids_V`, or for other boundaries than
+    those of `store`.
     """
     training, held_out = split_held_out(len(store), settings.held_out_every)
     if not training or not held_out:
@@ -75,6 +77,7 @@ def train(
     teacher_head_VH = target_head_VH[kept_ids_V]
     scale_C = _captured_scale(drafter, store, training[:RMS_EXAMPLES])
     _check_vocabulary(drafter, kept_ids_V)
+    _check_boundaries(drafter, store)
     with torch.no_grad():
         drafter.fc.weight.div_(scale_C)
     told = {"settings": asdict(settings), "updates": len(plan), "data": store.digest()}
@@ -160,6 +163,19 @@ def _check_vocabulary(drafter: Drafter, kept_ids_V: Tensor) -> None:
             f"the drafter was made for another draft vocabulary ({len(meant)} ids) than the one"
             f" given ({len(kept_ids_V)} ids)",
             hint="give the vocabulary file that the drafter was made with, or make a new drafter",
+        )
+
+
+def _check_boundaries(drafter: Drafter, store: StateStore) -> None:
+    conditioning = drafter.spec.conditioning
+    if not isinstance(conditioning, Fused):
+        raise UsageError("a drafter without captured boundaries is not trained here")
+    taken = conditioning.boundaries.value
+    if taken != store.origin.boundaries:
+        raise UsageError(
+            f"the drafter takes the states at boundaries {taken},"
+            f" but the training states are those of {store.origin}",
+            hint="capture the states at the drafter's boundaries",
         )
 
 
