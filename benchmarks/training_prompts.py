@@ -4,7 +4,9 @@
         --self-instruct DIR --arena-hard DIR --ifeval DIR [--answers DIR] [--seed N] [--limit N]
 
 Only gsm8k's train split is read. With --answers, the target's answers of an earlier round become
-passages to summarise, translate and ask about. Evaluation sets are never read here.
+passages to summarise, translate and ask about. Arena-Hard and IFEval are evaluation sets, read for
+their prompts; none of the sets that eyas reports on (its own prompts, Spec-Bench, MT-bench, gsm8k's
+test split) is read.
 """
 
 from __future__ import annotations
