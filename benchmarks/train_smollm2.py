@@ -11,7 +11,6 @@ PROMPTS.jsonl is written by benchmarks/training_prompts.py.
 from __future__ import annotations
 
 import argparse
-import json
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -34,7 +33,13 @@ from eyas.train.export import export_drafter
 from eyas.train.fresh import fresh_drafter
 from eyas.train.loop import Progress, train
 from eyas.train.settings import TrainSettings
-from eyas.train.vocabulary import DraftVocabulary, count_tokens, draft_vocabulary
+from eyas.train.vocabulary import (
+    DraftVocabulary,
+    count_tokens,
+    draft_vocabulary,
+    read_vocabulary,
+    write_vocabulary,
+)
 
 DRAFT_VOCABULARY = 8192
 # A prompt's token counts for this share of an answer's, in the vocabulary and in the loss.
@@ -47,7 +52,7 @@ def main() -> None:
     torch.set_num_threads(options.threads)
     target = load_target(options.target, dtype=torch.bfloat16)
     began = time.time()
-    globals()[f"_{options.stage}"](options, target)
+    STAGES[options.stage](options, target)
     print(f"{options.stage} took {time.time() - began:.0f} s")
 
 
@@ -118,7 +123,8 @@ def _vocabulary(options: argparse.Namespace, target: Target) -> None:
         covered = sum(token in kept for token in written) / len(written)
         print(f"{size}: {covered:.2%} of the other half's answers")
     vocabulary = _kept(count_tokens(conversations, PROMPT_SHARE), DRAFT_VOCABULARY, target)
-    options.vocabulary.write_text(json.dumps(vocabulary.ids))
+    print(f"kept {len(vocabulary.ids)}: {vocabulary.coverage:.2%} of what they were chosen by")
+    write_vocabulary(options.vocabulary, vocabulary)
 
 
 def _kept(counts: dict, size: int, target: Target) -> DraftVocabulary:
@@ -128,8 +134,7 @@ def _kept(counts: dict, size: int, target: Target) -> DraftVocabulary:
 
 
 def _train(options: argparse.Namespace, target: Target) -> None:
-    kept = tuple(json.loads(options.vocabulary.read_text()))
-    vocabulary = DraftVocabulary(ids=kept, vocab_size=target.facts.vocab_size, coverage=1.0)
+    vocabulary = read_vocabulary(options.vocabulary, target.facts.vocab_size)
     store = StateStore(options.states)
     if options.start_from is None:
         rms_C = channel_rms(store, range(min(256, len(store))))
@@ -172,6 +177,9 @@ def _train(options: argparse.Namespace, target: Target) -> None:
         speculative_tokens=settings.unroll_steps,
         extra_files={"README.md": options.card.read_text()} if options.card else {},
     )
+
+
+STAGES = {"answers": _answers, "states": _states, "vocabulary": _vocabulary, "train": _train}
 
 
 if __name__ == "__main__":

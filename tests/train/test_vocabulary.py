@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 import torch
 from hypothesis import given
@@ -7,7 +9,13 @@ from hypothesis import strategies as st
 
 from eyas.data.conversation import Conversation
 from eyas.errors import UsageError
-from eyas.train.vocabulary import count_tokens, draft_vocabulary
+from eyas.train.vocabulary import (
+    DraftVocabulary,
+    count_tokens,
+    draft_vocabulary,
+    read_vocabulary,
+    write_vocabulary,
+)
 
 
 def test_the_most_counted_ids_are_kept_ascending() -> None:
@@ -42,3 +50,46 @@ def test_the_maps_are_each_others_inverse(
 def test_a_size_that_does_not_fit(size: int) -> None:
     with pytest.raises(UsageError, match="does not fit the target's 12"):
         draft_vocabulary({}, size=size, vocab_size=12, always=())
+
+
+VOCABULARY = DraftVocabulary(ids=(3, 7, 9), vocab_size=12, coverage=0.9375)
+
+
+def test_what_was_written_is_read(tmp_path: Path) -> None:
+    file = tmp_path / "vocabulary.json"
+    write_vocabulary(file, VOCABULARY)
+    assert read_vocabulary(file, 12) == VOCABULARY
+    assert list(tmp_path.iterdir()) == [file]
+
+
+def test_a_write_that_fails_leaves_what_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "vocabulary.json"
+    write_vocabulary(file, VOCABULARY)
+
+    def full(path: Path, text: str, encoding: str) -> None:
+        path.touch()
+        raise OSError("no space left")
+
+    monkeypatch.setattr(Path, "write_text", full)
+    with pytest.raises(OSError, match="no space left"):
+        write_vocabulary(file, DraftVocabulary(ids=(1,), vocab_size=12, coverage=0.5))
+    assert read_vocabulary(file, 12) == VOCABULARY
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[3, 7, 9]", "is no draft vocabulary"),
+        ("{", "is no draft vocabulary"),
+        ('{"ids": [3], "vocab_size": 12}', "is no draft vocabulary"),
+        ('{"ids": [3], "vocab_size": 99, "coverage": 1}', "a target of 99 ids, not of 12"),
+        ('{"ids": [7, 3], "vocab_size": 12, "coverage": 1}', "ascending ids below 12"),
+        ('{"ids": [3, 12], "vocab_size": 12, "coverage": 1}', "ascending ids below 12"),
+    ],
+)
+def test_a_file_that_is_none(tmp_path: Path, text: str, message: str) -> None:
+    (tmp_path / "vocabulary.json").write_text(text)
+    with pytest.raises(UsageError, match=message):
+        read_vocabulary(tmp_path / "vocabulary.json", 12)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import os
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from pathlib import Path
 
 import torch
 from torch import Tensor
@@ -68,3 +71,28 @@ def draft_vocabulary(
     return DraftVocabulary(
         ids=ids, vocab_size=vocab_size, coverage=covered / total if total else 0.0
     )
+
+
+def write_vocabulary(file: Path, vocabulary: DraftVocabulary) -> None:
+    """Write a vocabulary as JSON, whole or not at all."""
+    unfinished = file.with_name(f"{file.name}.{os.getpid()}.unfinished")
+    unfinished.write_text(json.dumps(asdict(vocabulary)) + "\n", encoding="utf-8")
+    unfinished.replace(file)
+
+
+def read_vocabulary(file: Path, vocab_size: int) -> DraftVocabulary:
+    """The vocabulary that `write_vocabulary` wrote.
+
+    Raises UsageError when it is none, or not one of a target with `vocab_size` ids.
+    """
+    try:
+        held = json.loads(file.read_text(encoding="utf-8"))
+        ids = tuple(int(token) for token in held["ids"])
+        size, coverage = int(held["vocab_size"]), float(held["coverage"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise UsageError(f"`{file}` is no draft vocabulary: {error!r}") from error
+    if size != vocab_size:
+        raise UsageError(f"`{file}` was made for a target of {size} ids, not of {vocab_size}")
+    if not ids or list(ids) != sorted(set(ids)) or ids[0] < 0 or ids[-1] >= size:
+        raise UsageError(f"`{file}` does not hold ascending ids below {size}")
+    return DraftVocabulary(ids=ids, vocab_size=size, coverage=coverage)
