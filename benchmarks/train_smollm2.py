@@ -65,6 +65,7 @@ def _options() -> argparse.Namespace:
     answers.add_argument("prompts", type=Path)
     answers.add_argument("answers", type=Path)
     answers.add_argument("--seed", type=int, default=1)
+    answers.add_argument("--max-new-tokens", type=int, default=224)
     states = stages.add_parser("states")
     states.add_argument("answers", type=Path)
     states.add_argument("states", type=Path)
@@ -80,6 +81,7 @@ def _options() -> argparse.Namespace:
     training.add_argument("--learning-rate", type=float, default=1e-3)
     training.add_argument("--batch-tokens", type=int, default=2048)
     training.add_argument("--start-from", type=Path, help="a drafter that eyas exported")
+    training.add_argument("--target-name", help="the target's name in the drafter's config")
     training.add_argument("--card", type=Path, help="becomes README.md")
     return parser.parse_args()
 
@@ -88,7 +90,7 @@ def _answers(options: argparse.Namespace, target: Target) -> None:
     settings = AnswerSettings(
         batch_size=128,
         max_prompt_tokens=300,
-        max_new_tokens=224,
+        max_new_tokens=options.max_new_tokens,
         temperatures=(0.0, 0.7, 1.0),
         seed=options.seed,
     )
@@ -173,6 +175,7 @@ def _train(options: argparse.Namespace, target: Target) -> None:
         drafter,
         vocabulary,
         options.out,
+        target_name=options.target_name or target.facts.name,
         target_architecture=target.facts.architecture,
         speculative_tokens=settings.unroll_steps,
         extra_files={"README.md": options.card.read_text()} if options.card else {},

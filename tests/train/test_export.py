@@ -24,6 +24,7 @@ def export(drafter: Drafter, directory: Path) -> Path:
         drafter,
         VOCABULARY,
         directory,
+        target_name="org/tiny",
         target_architecture="LlamaForCausalLM",
         speculative_tokens=3,
         extra_files={"README.md": "# card\n"},
@@ -50,7 +51,7 @@ def test_the_directory_says_what_was_trained(
     fc = torch.frombuffer(bytearray(checkpoint.read_bytes("fc.weight")), dtype=torch.bfloat16)
     assert torch.equal(fc, drafter.fc.weight.detach().bfloat16().flatten())
     config = checkpoint.config["speculators_config"]["verifier"]
-    assert config == {"name_or_path": "tiny", "architectures": ["LlamaForCausalLM"]}
+    assert config == {"name_or_path": "org/tiny", "architectures": ["LlamaForCausalLM"]}
     assert (directory / "README.md").read_text() == "# card\n"
 
 

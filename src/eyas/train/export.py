@@ -21,13 +21,16 @@ def export_drafter(
     vocabulary: DraftVocabulary,
     directory: Path,
     *,
+    target_name: str,
     target_architecture: str,
     speculative_tokens: int,
     extra_files: Mapping[str, str],
 ) -> Path:
     """Write config.json and model.safetensors (bf16) as a new `directory`, all of it or nothing.
 
-    `speculative_tokens` is how many tokens vLLM drafts when the directory itself is served.
+    `target_name` is what the config calls the target: a Hub id, where others are to find it (the
+    spec's own name may be a path of this machine). `speculative_tokens` is how many tokens vLLM
+    drafts when the directory itself is served.
     Raises CheckpointError when the directory exists or cannot be written.
     """
     tensors = dict(drafter.state_dict())
@@ -35,7 +38,10 @@ def export_drafter(
     config, names = speculators.write(
         drafter.spec, set(tensors), dtype="bfloat16", speculative_tokens=speculative_tokens
     )
-    config["speculators_config"]["verifier"]["architectures"] = [target_architecture]
+    config["speculators_config"]["verifier"] = {
+        "name_or_path": target_name,
+        "architectures": [target_architecture],
+    }
     stored = {names[role]: _stored(tensor) for role, tensor in tensors.items()}
     return write_checkpoint(directory, config, stored, extra_files)
 
