@@ -50,7 +50,7 @@ def main() -> None:
     """Run one stage."""
     options = _options()
     torch.set_num_threads(options.threads)
-    target = load_target(options.target, dtype=torch.bfloat16)
+    target = load_target(options.target, dtype=torch.bfloat16, device=options.device)
     began = time.time()
     STAGES[options.stage](options, target)
     print(f"{options.stage} took {time.time() - began:.0f} s")
@@ -60,6 +60,7 @@ def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--target", default="smollm2")
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--device", default="cpu")
     stages = parser.add_subparsers(dest="stage", required=True)
     answers = stages.add_parser("answers")
     answers.add_argument("prompts", type=Path)

@@ -137,6 +137,24 @@ def test_an_empty_store_is_refused(tmp_path: Path) -> None:
         StateStore([tmp_path])
 
 
+def test_answers_are_generated_on_the_targets_device(
+    target: LlamaTarget, smollm2: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class SeenError(Exception):
+        pass
+
+    def forward(ids_BT: torch.Tensor, cache: StaticCache) -> None:
+        assert cache.starts_B is not None
+        raise SeenError(f"{ids_BT.device} {cache.starts_B.device}")
+
+    monkeypatch.setattr(target, "device", torch.device("meta"))  # computes nothing
+    monkeypatch.setattr(target, "forward", forward)
+    with pytest.raises(SeenError, match="meta meta"):
+        answer_prompts(
+            target, load_tokenizer(smollm2), PROMPTS, tmp_path, SETTINGS, lambda _, __: None
+        )
+
+
 def test_choosing_is_the_argmax_or_follows_the_distribution() -> None:
     share = torch.tensor([0.1, 0.6, 0.3])
     logits = share.log().expand(6000, 3)

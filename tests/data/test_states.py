@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import cast
 
 import pytest
 import torch
 from safetensors.torch import save_file
 from tests.decode.oracle import tiny_target
+from torch import Tensor
 
 from eyas.data.conversation import Conversation, write_shard
-from eyas.data.states import StateStore, capture_directory
+from eyas.data.states import StateStore, capture, capture_directory
 from eyas.errors import UsageError
+from eyas.model.target import Target
 
 SAID = [
     Conversation(id="a", category="x", ids=(3, 4, 5, 6), prompt_length=2, temperature=0.0),
@@ -49,6 +52,25 @@ def test_a_shard_that_does_not_say_is_refused(tmp_path: Path) -> None:
     save_file({"ids": torch.arange(3)}, tmp_path / "states-00000.safetensors")
     with pytest.raises(UsageError, match="is no shard of states"):
         StateStore([tmp_path])
+
+
+def test_a_target_reads_on_its_own_device() -> None:
+    class SeenError(Exception):
+        pass
+
+    class Elsewhere:
+        """A target on the device that computes nothing."""
+
+        embedding_VH = torch.empty(4, 2, device="meta")
+
+        def new_cache(self, batch: int, capacity: int) -> None:
+            return None
+
+        def forward(self, ids_BT: Tensor, cache: None, boundaries: object) -> None:
+            raise SeenError(ids_BT.device.type)
+
+    with pytest.raises(SeenError, match="meta"):
+        capture(cast("Target", Elsewhere()), (0, 1), SAID)
 
 
 def test_a_kept_shard_of_something_else_is_refused(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from torch import Tensor
 from eyas.data.states import Origin, StateStore
 from eyas.errors import UsageError
 from eyas.model.drafter import Drafter
-from eyas.train.batches import batch_plan, channel_rms, make_batch, split_held_out
+from eyas.train.batches import Batch, batch_plan, channel_rms, make_batch, split_held_out
 from eyas.train.loop import Progress, train
 from eyas.train.settings import TrainSettings
 
@@ -201,13 +201,64 @@ def test_every_training_example_is_in_the_plan_once(store: StateStore) -> None:
 
 
 def test_a_batch_weighs_answers_fully_and_never_the_last_position(store: StateStore) -> None:
-    batch = make_batch(store, [0, 1], torch.ones(36), max_length=64, prompt_weight=0.2)
+    batch = batch_on("cpu", store)
     for row in (0, 1):
         length = store.length(row)
         # prompt_length is 3: position 2 predicts the first id of the answer
         expected = [0.0, 0.2, *[1.0] * (length - 3), 0.0]
         assert batch.weight_BT[row, :length].tolist() == pytest.approx(expected)
         assert not batch.weight_BT[row, length:].any()
+
+
+def batch_on(device: str, store: StateStore) -> Batch:
+    return make_batch(
+        store,
+        [0, 1],
+        torch.ones(36),
+        max_length=64,
+        prompt_weight=0.2,
+        device=torch.device(device),
+    )
+
+
+def test_a_batch_is_where_it_is_asked_for(store: StateStore) -> None:
+    batch = batch_on("meta", store)  # a device that every machine has beside its CPU
+    for held in (batch.ids_BT, batch.captured_BTC, batch.final_BTH, batch.weight_BT):
+        assert held.device.type == "meta"
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device on this machine")
+def test_training_runs_where_the_target_is(
+    make_drafter: Make, store: StateStore, tmp_path: Path
+) -> None:
+    drafter = make_drafter(dtype=torch.float32)
+    drafter._shared = (drafter._shared[0].cuda(), drafter._shared[1].cuda())
+    settings = replace(SETTINGS, bf16=True)
+    score = train(
+        drafter,
+        target_head().cuda(),
+        KEPT_IDS,
+        store,
+        settings,
+        tmp_path / "run.pt",
+        lambda _: None,
+    )
+    assert drafter.fc.weight.device.type == "cuda"
+    assert score.positions > 0
+
+
+@pytest.mark.parametrize(("max_length", "scored"), [(5, False), (6, True)])
+def test_answers_too_short_to_score_are_refused(
+    make_drafter: Make, store: StateStore, tmp_path: Path, max_length: int, scored: bool
+) -> None:
+    # prompts have 3 tokens: with 5 positions no answer has the 3 tokens of 3 steps
+    settings = replace(SETTINGS, max_length=max_length, passes=1)
+    arguments = (target_head(), KEPT_IDS, store, settings, tmp_path / "run.pt", lambda _: None)
+    if scored:
+        assert train(make_drafter(dtype=torch.float32), *arguments).positions == 3
+    else:
+        with pytest.raises(UsageError, match="none of the 3 held-out answers has 3 tokens"):
+            train(make_drafter(dtype=torch.float32), *arguments)
 
 
 def test_channel_rms_leaves_the_first_position_out(store: StateStore) -> None:

@@ -52,7 +52,8 @@ def answer_prompts(
         if file.exists():
             continue
         generator = torch.Generator().manual_seed(settings.seed * 1_000_003 + number)
-        _generate(target, rows, settings.max_new_tokens, generator)
+        with torch.device(target.device):
+            _generate(target, rows, settings.max_new_tokens, generator)
         conversations = [c for row in rows if (c := _finished(row)) is not None]
         write_shard(file, conversations)
         progress(file, conversations)
@@ -138,7 +139,9 @@ def choose(logits_BV: Tensor, temperatures_B: Tensor, generator: torch.Generator
     if len(sampled):
         scaled = logits_BV[sampled].float() / temperatures_B[sampled, None]
         cumulative = scaled.softmax(dim=-1).cumsum(dim=-1)
-        draw = torch.rand(len(sampled), 1, generator=generator) * cumulative[:, -1:]
+        # drawn where the generator is: the same numbers whatever computes the logits
+        share = torch.rand(len(sampled), 1, generator=generator, device=generator.device)
+        draw = share.to(cumulative.device) * cumulative[:, -1:]
         found = torch.searchsorted(cumulative, draw, right=True)[:, 0]
         chosen_B[sampled] = found.clamp_max(logits_BV.shape[-1] - 1)
     return chosen_B

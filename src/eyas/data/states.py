@@ -104,6 +104,10 @@ class StateStore:
         """Number of tokens of an example."""
         return self._places[index][2]
 
+    def prompt_length(self, index: int) -> int:
+        """Number of tokens of an example's prompt."""
+        return self._places[index][3]
+
     def __getitem__(self, index: int) -> Example:
         """One example, as views of the mapped files."""
         shard, begin, length, prompt_length = self._places[index]
@@ -189,12 +193,14 @@ def capture(
         for row, index in enumerate(rows):
             ids = conversations[index].ids
             ids_BT[row, : len(ids)] = torch.tensor(ids)
+        ids_BT = ids_BT.to(target.embedding_VH.device)
         reading = target.forward(ids_BT, target.new_cache(len(rows), longest), boundaries)
         normed_BTH = target.normed(reading.final_BTH)
         assert reading.captured_BTC is not None
         for row, index in enumerate(rows):
             length = len(conversations[index].ids)
-            states[index] = (reading.captured_BTC[row, :length], normed_BTH[row, :length])
+            captured_TC = reading.captured_BTC[row, :length].cpu()
+            states[index] = (captured_TC, normed_BTH[row, :length].cpu())
     return {
         "ids": torch.tensor([token for c in conversations for token in c.ids]),
         "captured": torch.cat([states[index][0] for index in range(len(conversations))]),

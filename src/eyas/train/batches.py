@@ -56,10 +56,11 @@ def make_batch(
     *,
     max_length: int,
     prompt_weight: float,
+    device: torch.device,
 ) -> Batch:
     """The examples padded on the right; an answer's tokens count 1, a prompt's `prompt_weight`.
 
-    Captured channels are multiplied by `captured_scale_C`.
+    The batch is on `device`; captured channels are multiplied by `captured_scale_C`.
     """
     examples = [store[index] for index in indices]
     length = min(max(example.length for example in examples), max_length)
@@ -72,12 +73,17 @@ def make_batch(
     for row, example in enumerate(examples):
         held = min(example.length, length)
         ids[row, :held] = example.ids_T[:held]
-        captured[row, :held] = example.captured_TC[:held] * captured_scale_C.to(captured.dtype)
+        captured[row, :held] = example.captured_TC[:held]
         final[row, :held] = example.final_TH[:held]
         # the last position is left out: after an end-of-text id nothing is drafted
         weight[row, 1 : held - 1] = prompt_weight
         weight[row, max(example.prompt_length - 1, 1) : held - 1] = 1.0
-    return Batch(ids_BT=ids, captured_BTC=captured, final_BTH=final, weight_BT=weight)
+    return Batch(
+        ids_BT=ids.to(device),
+        captured_BTC=captured.to(device) * captured_scale_C.to(device, captured.dtype),
+        final_BTH=final.to(device),
+        weight_BT=weight.to(device),
+    )
 
 
 def channel_rms(store: StateStore, indices: Sequence[int]) -> Tensor:

@@ -75,6 +75,8 @@ def fresh_drafter(
 ) -> Drafter:
     """A float32 drafter whose head starts as the target's rows, and the rest at random.
 
+    It is on the target's device, and starts the same on all of them.
+
     `captured_rms_C` are the root mean squares of the captured channels: fc starts by dividing
     each by its own, for a few of them would drown all others.
     """
@@ -91,4 +93,4 @@ def fresh_drafter(
         # small, so that the first logits are near uniform
         drafter.norm.weight.copy_(target.final_norm_H * FIRST_NORM_SHARE)
         drafter.d2t.copy_(vocabulary.d2t_V)
-    return drafter
+    return drafter.to(target.embedding_VH.device)

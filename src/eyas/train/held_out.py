@@ -10,6 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from eyas.data.states import StateStore
+from eyas.errors import UsageError
 from eyas.model.drafter import Drafter
 from eyas.train.batches import Batch, batch_plan, make_batch
 from eyas.train.settings import TrainSettings
@@ -37,6 +38,20 @@ class HeldOutScore:
         return 1.0 + sum(self.cumulative)
 
 
+def check_scorable(store: StateStore, indices: Sequence[int], settings: TrainSettings) -> None:
+    """UsageError unless one of the examples has a slot with all steps ahead of it in its answer."""
+    for index in indices:
+        # `make_batch` weighs position 0 and the last one with nothing
+        first = max(store.prompt_length(index) - 1, 1)
+        if min(store.length(index), settings.max_length) - 1 - first >= settings.unroll_steps:
+            return
+    raise UsageError(
+        f"none of the {len(indices)} held-out answers has {settings.unroll_steps} tokens"
+        f" within the first {settings.max_length} positions, so there is nothing to score",
+        hint="hold out more examples, or capture longer answers",
+    )
+
+
 @torch.inference_mode()
 def held_out_score(
     drafter: Drafter,
@@ -46,8 +61,12 @@ def held_out_score(
     captured_scale_C: Tensor,
     settings: TrainSettings,
 ) -> HeldOutScore:
-    """Score the examples `indices` of `store`, answers only."""
-    steps = settings.unroll_steps
+    """Score the examples `indices` of `store`, answers only, on the device of the target's head.
+
+    Raises UsageError when no answer is long enough for one slot.
+    """
+    check_scorable(store, indices, settings)
+    steps, device = settings.unroll_steps, target_head_VH.device
     right = torch.zeros(steps)
     together = torch.zeros(steps)
     slots = 0
@@ -61,11 +80,12 @@ def held_out_score(
             captured_scale_C,
             max_length=settings.max_length,
             prompt_weight=0.0,
+            device=device,
         )
-        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=settings.bf16):
+        with torch.autocast(device.type, dtype=torch.bfloat16, enabled=settings.bf16):
             hits_NK = _hits(drafter, target_head_VH, batch, steps)
-        right += hits_NK.sum(0)
-        together += hits_NK.cumprod(-1).sum(0)
+        right += hits_NK.sum(0).cpu()
+        together += hits_NK.cumprod(-1).sum(0).cpu()
         slots += len(hits_NK)
     return HeldOutScore(
         accuracy=tuple((right / slots).tolist()),

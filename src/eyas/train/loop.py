@@ -17,7 +17,7 @@ from eyas.errors import UsageError
 from eyas.model.drafter import Drafter
 from eyas.spec import Fused
 from eyas.train.batches import batch_plan, channel_rms, make_batch, split_held_out
-from eyas.train.held_out import HeldOutScore, held_out_score
+from eyas.train.held_out import HeldOutScore, check_scorable, held_out_score
 from eyas.train.loss import StepScores, unrolled_loss
 from eyas.train.settings import TrainSettings
 
@@ -46,12 +46,14 @@ def train(
 ) -> HeldOutScore:
     """Train `drafter` in place on `store`; returns the score on its held-out examples.
 
-    `target_head_VH` is the target's whole head, `kept_ids_V` the draft vocabulary. fc is trained
+    `target_head_VH` is the target's whole head, and all runs on its device; `kept_ids_V` is the
+    draft vocabulary. fc is trained
     on captured channels divided by their root mean squares, since AdamW's steps are alike for all
     and a few channels are a hundred times larger; fc is scaled to match before and back after
     (a drafter with norms before fc needs none of it). A run whose
     `checkpoint` exists goes on from it and ends with the same weights as one never stopped.
-    Raises UsageError when the checkpoint belongs to other settings, data or draft vocabulary, and
+    Raises UsageError when the held-out answers are too few or short to score, when the checkpoint
+    belongs to other settings, data or draft vocabulary, and
     when the drafter was made for another vocabulary than `kept_ids_V`, or for other boundaries than
     those of `store`.
     """
@@ -61,6 +63,7 @@ def train(
             f"{len(store)} examples are too few to train on and hold out "
             f"one in {settings.held_out_every}"
         )
+    check_scorable(store, held_out, settings)
     plan = [
         batch
         for number in range(settings.passes)
@@ -72,10 +75,12 @@ def train(
             seed=f"{settings.seed}/{number}",
         )
     ]
+    device = target_head_VH.device
+    drafter.to(device)
     optimizer = _optimizer(drafter, settings)
     dtype = torch.bfloat16 if settings.bf16 else drafter.norm.weight.dtype
     teacher_head_VH = target_head_VH[kept_ids_V]
-    scale_C = _captured_scale(drafter, store, training[:RMS_EXAMPLES])
+    scale_C = _captured_scale(drafter, store, training[:RMS_EXAMPLES]).to(device)
     _check_vocabulary(drafter, kept_ids_V)
     _check_boundaries(drafter, store)
     with torch.no_grad():
@@ -90,10 +95,11 @@ def train(
             scale_C,
             max_length=settings.max_length,
             prompt_weight=settings.prompt_weight,
+            device=device,
         )
         for group in optimizer.param_groups:
             group["lr"] = settings.learning_rate * _rate(update, len(plan), settings.warmup_steps)
-        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=settings.bf16):
+        with torch.autocast(device.type, dtype=torch.bfloat16, enabled=settings.bf16):
             loss, scores = unrolled_loss(
                 drafter,
                 teacher_head_VH,

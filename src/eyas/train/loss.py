@@ -39,7 +39,8 @@ def unrolled_loss(
     rows, positions = batch.weight_BT.nonzero(as_tuple=True)
     weights_N = batch.weight_BT[rows, positions]
     teacher = Teacher.of(batch.final_BTH[rows, positions].to(dtype), teacher_head_VH)
-    total = torch.zeros((), dtype=torch.promote_types(dtype, torch.float32))
+    wide = torch.promote_types(dtype, torch.float32)
+    total = torch.zeros((), dtype=wide, device=weights_N.device)
     scores = []
     outputs = unroll(drafter, batch.ids_BT, batch.captured_BTC, steps)
     for step, output_BTH in enumerate(outputs):
