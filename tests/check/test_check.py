@@ -190,10 +190,37 @@ def test_default_boundaries_are_not_judged_without_a_target(
     blind = report(draft, NEW)
     assert [s.check for s in blind.skipped if s.engine == NEW] == ["B601 boundaries-shifted"]
     assert (blind.exit_code(), blind.exit_code(strict=True)) == (0, 1)
+    assert blind.engines[0].outcome is Outcome.WARN
+    assert codes(blind, Severity.WARNING) == ["B601"]
+    assert "does not use the declared boundaries 2, 6, 9" in blind.findings[0].message
     same = report(draft, NEW, target=make_target(tmp_path / "same"))
     assert (codes(same), same.skipped) == ([], ())
     other = report(draft, NEW, target=make_target(tmp_path / "deep", num_hidden_layers=20))
     assert codes(other) == ["B601"]
+
+
+def test_graphs_that_put_the_default_in_place_are_no_pass_without_a_target(
+    make_drafter: Make,
+) -> None:
+    nested = {"eagle_config": {"eagle_aux_hidden_state_layer_ids": [1, 5, 8]}}
+    found = report(make_drafter(**nested), OLD)
+    assert codes(found, Severity.WARNING) == ["B601"]
+    assert found.engines[0].outcome is Outcome.WARN
+
+
+def test_ids_whose_meaning_depends_on_the_architecture_are_no_pass_without_it(
+    make_drafter: Make, tmp_path: Path
+) -> None:
+    draft = make_drafter(
+        eagle_aux_hidden_state_layer_ids=[3, 6, 9],
+        eagle_config={"eagle_aux_hidden_state_layer_ids": [2, 5, 8]},
+    )
+    blind = report(draft, NEW)
+    assert blind.engines[0].outcome is Outcome.WARN
+    assert [s.engine for s in blind.skipped if "architecture" in s.reason] == [NEW]
+    assert blind.exit_code(fail_on=Severity.WARNING) == 1
+    known = report(draft, NEW, target=make_target(tmp_path / "llama"))
+    assert not [s for s in known.skipped if s.engine]
 
 
 def test_a_target_that_does_not_fit_is_an_error_finding(make_drafter: Make, tmp_path: Path) -> None:

@@ -81,7 +81,7 @@ def report_on(trained: Trained, served: Sequence[Served | NotChecked]) -> Report
         outcomes.append(
             _outcome(
                 reading,
-                outcome_of([*about_files, *about_engine]),
+                outcome_of([*about_files, *about_engine], not_run),
                 None if refusal is None else f"raises at {refusal.stage}",
             )
         )

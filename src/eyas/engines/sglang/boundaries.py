@@ -67,14 +67,18 @@ def capture_of(
     wanted = tuple(sorted(captured))
     default = DefaultBoundaries()
     if contract.graphs_reset_ids and graphs and not _is_default(wanted, default, layers):
-        fact: Fact[Boundaries] = assumed(default, _KEY, whose=whose)
         return Capture(
-            boundaries=fact,
+            boundaries=assumed(default, _KEY, whose=whose),
             # prompts are read without graphs, so their width is the configured one
             count=len(captured),
             claims=(*reasons, claims.GRAPH_RESET, claims.DEFAULT_IDS),
         )
-    return Capture(boundaries=declared(wanted, _KEY), count=len(captured), claims=reasons)
+    fact: Fact[Boundaries] = declared(wanted, _KEY)
+    if contract.first_id_decides and not architecture and ids[0] != 1:
+        # Some targets would add nothing to these ids, and this one is not known.
+        fact = assumed(wanted, _KEY, whose=f"{whose} for most targets")
+        reasons = (*reasons, claims.FIRST_ID)
+    return Capture(boundaries=fact, count=len(captured), claims=reasons)
 
 
 def _is_default(wanted: tuple[int, ...], default: DefaultBoundaries, layers: int | None) -> bool:
