@@ -161,6 +161,35 @@ def test_a_reader_that_goes_away_is_no_error() -> None:
     assert "error" not in said
 
 
+@pytest.mark.parametrize("shell", ["| true", ">&-", "> /dev/full", ">&- 2>&-", "2> /dev/full"])
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [("check nope --engine sglang@0.5.23 --format json", 2), ("explain", 0), ("--help", 0)],
+)
+def test_a_stream_that_cannot_be_written_ends_without_a_traceback(
+    shell: str, arguments: str, code: int
+) -> None:
+    program = f"{sys.executable} -c '{RUN}' {arguments}"
+    done = subprocess.run(
+        ["bash", "-c", f"set -o pipefail; {program} {shell}"],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    lost = ">" in shell.removeprefix("2>")
+    assert done.returncode == (2 if lost else code), done.stderr
+    assert "Traceback" not in done.stderr
+    assert "Exception ignored" not in done.stderr
+    assert done.stderr.count("error: ") <= 1
+
+
+def test_convert_says_what_it_did_on_an_ascii_terminal(make_drafter: Make, tmp_path: Path) -> None:
+    arguments = "convert", str(make_drafter()), str(tmp_path / "out"), "--to", "sglang@0.5.10.post1"
+    done = eyas_process(*arguments, PYTHONIOENCODING="ascii")
+    assert (done.returncode, done.stderr[:6]) == (0, "next: ")
+
+
 def test_ascii_terminals_get_ascii(make_drafter: Make) -> None:
     done = eyas_process(
         "check",
