@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import sys
 from collections.abc import Callable, Sequence
+from io import StringIO
 from typing import Annotated
 
 import typer
@@ -75,7 +75,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if arguments is None:  # a stop that was asked for cleans up, as ctrl-C does
         signal.signal(signal.SIGTERM, signal.default_int_handler)
     if sys.stderr is None:  # closed (2>&-), as is stdout below
-        sys.stderr = open(os.devnull, "w")  # noqa: SIM115 - for the life of the process
+        sys.stderr = StringIO()
     if sys.stdout is None:
         remark("error: stdout is closed, and a result would be lost; send it somewhere\n")
         return 2

@@ -13,11 +13,15 @@ Settings = Mapping[str, str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaunchKey:
-    """A launch option of an engine: its name and the values it takes (None: a whole number)."""
+    """A launch option of an engine: its name and the values it takes (None: a whole number).
+
+    `sound` is the value under which an EAGLE-3 drafter is served as trained, None where any is.
+    """
 
     name: str
     values: tuple[str, ...] | None
     meaning: str
+    sound: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

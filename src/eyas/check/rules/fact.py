@@ -112,10 +112,18 @@ def with_source(fact: Fact[Any]) -> str:
 def remedy(view: View, served: Fact[Any], *, written: bool = True) -> str:
     """What to type about a fact that is served otherwise than trained."""
     if served.key.startswith(LAUNCH):
-        option = served.key.removeprefix(LAUNCH)
-        default = f"eyas check {view.draft} --engine {view.reference}"
-        return f"launch with {option} for EAGLE-3, which is assumed by: {default}"
+        return f"launch with {_sound(view, served.key.removeprefix(LAUNCH))}"
     return view.conversion if written else view.elsewhere
+
+
+def _sound(view: View, option: str) -> str:
+    """``option=value`` with the value that serves an EAGLE-3 drafter as trained."""
+    from eyas.engines.catalogue import engine_named
+
+    engine = engine_named(view.served.engine)
+    keys = () if engine is None else engine.launch_keys
+    value = next((key.sound for key in keys if key.name == option), None)
+    return option if value is None else f"{option}={value}"
 
 
 def cited(view: View, *words: str) -> str | None:

@@ -9,6 +9,7 @@ LAUNCH_KEYS = (
         name="speculative_algorithm",
         values=("EAGLE3", "EAGLE", "NEXTN"),
         meaning="EAGLE3 unless given; NEXTN is an alias of EAGLE",
+        sound="EAGLE3",
     ),
     LaunchKey(name="speculative_num_steps", values=None, meaning="draft steps"),
     LaunchKey(name="speculative_eagle_topk", values=None, meaning="branches of the draft tree"),

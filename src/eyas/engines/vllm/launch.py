@@ -11,6 +11,7 @@ LAUNCH_KEYS = (
         name="method",
         values=("eagle3", "eagle", "auto"),
         meaning="eagle3 unless given; auto is what vLLM guesses from the path",
+        sound="eagle3",
     ),
     LaunchKey(name="num_speculative_tokens", values=None, meaning="draft steps"),
     LaunchKey(name="max_model_len", values=None, meaning="longest sequence"),
