@@ -83,6 +83,16 @@ def test_the_wrong_algorithm_bypasses_fusion_head_and_map(make_drafter: Make) ->
     assert helps == {"launch with speculative_algorithm=EAGLE3"}
 
 
+@pytest.mark.parametrize("option", ["sglang.context_length", "vllm.max_model_len"])
+def test_a_context_beyond_the_positions_is_a_warning(make_drafter: Make, option: str) -> None:
+    engine = NEW if option.startswith("sglang") else VLLM
+    short = report(make_drafter("a"), engine, launch=(f"{option}=512",))
+    assert (short.findings, short.engines[0].outcome) == ((), Outcome.PASS)
+    long = report(make_drafter("b"), engine, launch=(f"{option}=2048",))
+    assert codes(long, Severity.WARNING) == ["N505"]
+    assert long.engines[0].outcome is Outcome.WARN
+
+
 def test_a_missing_tensor_leaves_its_parameter_unfilled(make_drafter: Make) -> None:
     found = report(make_drafter(without={"midlayer.mlp.down_proj.weight"}), NEW)
     assert codes(found) == ["L203"]

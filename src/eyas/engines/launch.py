@@ -7,8 +7,15 @@ from dataclasses import dataclass
 
 from eyas.engines.suggestion import suggestion
 from eyas.errors import UsageError
+from eyas.spec import Fact, declared
 
 Settings = Mapping[str, str]
+
+
+def context_of(settings: Settings, option: str) -> Fact[int] | None:
+    """The longest sequence, in tokens, where the launch says it under `option`."""
+    typed = settings.get(option)
+    return None if typed is None else declared(int(typed), f"launch :: {option}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import ClassVar
 
-from eyas.check.finding import Severity
-from eyas.check.rules.fact import FactRule
+from eyas.check.finding import Finding, Severity, Skip
+from eyas.check.rules.fact import LAUNCH, FactRule, with_source
+from eyas.check.view import View
+from eyas.spec import Eagle3Spec
 
 
 class ResidualIgnored(FactRule):
@@ -122,7 +125,8 @@ class PositionsDiffer(FactRule):
     """Another limit of positions.
 
     What it checks
-        max_position_embeddings, as trained and as served.
+        max_position_embeddings, as trained and as served, and the longest sequence of the launch
+        (context_length, max_model_len) where it is given.
 
     Why it matters
         Beyond the smaller limit acceptance can collapse, with no sign below it.
@@ -140,6 +144,25 @@ class PositionsDiffer(FactRule):
     facts = ("max_position_embeddings",)
     words = ("max_position",)
     effect = "acceptance can collapse beyond the smaller limit"
+
+    def _look(self, view: View) -> Iterator[Finding | Skip]:
+        yield from super()._look(view)
+        spec, context = view.trained.spec, view.served.context
+        if not isinstance(spec, Eagle3Spec) or context is None:
+            return
+        limit = spec.max_position_embeddings
+        if limit.value is not None and limit.value < context.value:
+            yield self.finding(
+                view,
+                place=limit.key,
+                message=f"{view.engine} is launched for sequences of {context.value} tokens; the"
+                f" drafter has {limit.value} positions",
+                expected=f"at most {with_source(limit)}",
+                found=with_source(context),
+                advice=f"launch with {context.key.removeprefix(LAUNCH)}={limit.value}, or measure"
+                " acceptance beyond that",
+                source=None,
+            )
 
 
 RULES = (

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from eyas.checkpoint import Checkpoint, TargetFacts
-from eyas.engines.launch import Settings
+from eyas.engines.launch import Settings, context_of
 from eyas.engines.sglang import claims
 from eyas.engines.sglang.architecture import require_llama_eagle3
 from eyas.engines.sglang.boundaries import Capture, capture_of
 from eyas.engines.sglang.contract import Contract, contract_of
 from eyas.engines.sglang.drafter import Drafter, draft_config, drafter_of
-from eyas.engines.sglang.launch import ALGORITHM_KEY, serves_as_eagle, uses_graphs
+from eyas.engines.sglang.launch import ALGORITHM_KEY, CONTEXT, serves_as_eagle, uses_graphs
 from eyas.engines.sglang.loader import load, parameters_of
 from eyas.engines.spec_of import embedding_of, head_of, spec_of, vocab_map_of
 from eyas.engines.stop import Refused
@@ -85,6 +85,7 @@ def read(
         slides=slides,
         refusal=refusal,
         claims=tuple(dict.fromkeys(used)),
+        context=context_of(settings, CONTEXT),
     )
 
 

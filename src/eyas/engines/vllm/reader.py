@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from eyas.checkpoint import Checkpoint, TargetFacts
-from eyas.engines.launch import Settings
+from eyas.engines.launch import Settings, context_of
 from eyas.engines.spec_of import embedding_of, head_of, spec_of, vocab_map_of
 from eyas.engines.stop import NotCovered, Refused
 from eyas.engines.vllm import claims
 from eyas.engines.vllm.boundaries import Capture, capture_of
 from eyas.engines.vllm.config import draft_config, is_speculators
 from eyas.engines.vllm.drafter import Drafter, drafter_of
-from eyas.engines.vllm.launch import METHOD_KEY, method_of
+from eyas.engines.vllm.launch import CONTEXT, METHOD_KEY, method_of
 from eyas.engines.vllm.loader import load
 from eyas.spec import (
     Claim,
@@ -77,6 +77,7 @@ def read(
         slides=slides,
         refusal=refusal,
         claims=tuple(dict.fromkeys(used)),
+        context=context_of(settings, CONTEXT),
     )
 
 
