@@ -93,6 +93,31 @@ def test_a_context_beyond_the_positions_is_a_warning(make_drafter: Make, option:
     assert long.engines[0].outcome is Outcome.WARN
 
 
+def test_an_assumed_theta_is_a_warning_with_the_target_beside_it(
+    make_drafter: Make, tmp_path: Path
+) -> None:
+    draft = make_drafter(rope_theta=None)
+    assert codes(report(draft, NEW), Severity.WARNING) == ["N506"]
+    other = make_target(tmp_path / "other", rope_parameters={"rope_theta": 500000})
+    found = report(draft, NEW, VLLM, target=other)
+    assert codes(found, Severity.WARNING) == ["N506"]
+    assert "10000; the target's is 500000" in found.findings[0].message
+    assert [e.outcome for e in found.engines] == [Outcome.WARN] * 2
+    same = report(draft, NEW, target=make_target(tmp_path / "same", rope_theta=10000.0))
+    assert codes(same, Severity.WARNING) == []
+
+
+def test_two_norms_before_fc_are_a_warning(make_drafter: Make) -> None:
+    ones = b"\x80\x3f"
+    norms = {
+        f"fc_norm.{i}.weight": TensorBytes(dtype="BF16", shape=(8,), data=ones * 8)
+        for i in range(3)
+    }
+    norms["input_norm.weight"] = TensorBytes(dtype="BF16", shape=(24,), data=ones * 24)
+    found = report(make_drafter(tensors=norms, fc_norm=True, norm_before_fc=True), VLLM)
+    assert codes(found, Severity.WARNING) == ["F307"]
+
+
 def test_a_missing_tensor_leaves_its_parameter_unfilled(make_drafter: Make) -> None:
     found = report(make_drafter(without={"midlayer.mlp.down_proj.weight"}), NEW)
     assert codes(found) == ["L203"]

@@ -39,6 +39,7 @@ class TargetFacts:
     head_dim: int | None
     vocab_size: int | None
     max_position_embeddings: int | None
+    rope_theta: float | None
     dtype: str | None
     tie_word_embeddings: bool | None
 
@@ -77,6 +78,7 @@ def open_target(location: str | Path) -> TargetFacts:
         head_dim=read.size("head_dim"),
         vocab_size=read.size("vocab_size"),
         max_position_embeddings=read.size("max_position_embeddings", "n_positions"),
+        rope_theta=read.theta(),
         dtype=read.dtype(),
         tie_word_embeddings=read.flag("tie_word_embeddings"),
     )
@@ -129,6 +131,14 @@ class _Reader:
     def flag(self, key: str) -> bool | None:
         value = self._value(key)
         return value if isinstance(value, bool) else None
+
+    def theta(self) -> float | None:
+        """The base of the rotary embedding, in the spelling of transformers 5 or 4."""
+        table = self._value("rope_parameters")
+        value = table.get("rope_theta") if isinstance(table, Mapping) else None
+        value = self._value("rope_theta") if value is None else value
+        number = isinstance(value, int | float) and not isinstance(value, bool)
+        return float(value) if number else None
 
     def dtype(self) -> str | None:
         return _text(self._value("dtype")) or _text(self._value("torch_dtype"))
