@@ -13,6 +13,7 @@ from eyas.check import Outcome, Report, Severity, check
 from eyas.checkpoint import TensorBytes, open_checkpoint, open_target, write_checkpoint
 from eyas.dialects import speculators
 from eyas.engines import EngineRef, Launch
+from eyas.errors import TargetError
 
 OLD, NEW, VLLM = "sglang@0.5.10.post1", "sglang@0.5.23", "vllm@0.33.0"
 Make = Callable[..., Path]
@@ -264,6 +265,19 @@ def test_a_target_that_does_not_fit_is_an_error_finding(make_drafter: Make, tmp_
     found = report(make_drafter(), VLLM, target=target)
     assert {"T701", "T702"} <= set(codes(found))
     assert found.exit_code() == 1
+
+
+def test_default_boundaries_that_the_target_lacks_are_said_in_words(
+    make_drafter: Make, tmp_path: Path
+) -> None:
+    found = report(make_drafter(), VLLM, target=make_target(tmp_path / "t", num_hidden_layers=4))
+    outside = next(f for f in found.findings if f.code == "T703")
+    assert outside.found.startswith("the default boundaries (2, L//2, L-3)")
+
+
+def test_a_drafter_is_no_target(make_drafter: Make) -> None:
+    with pytest.raises(TargetError, match="is itself a drafter"):
+        report(make_drafter("a"), VLLM, target=make_drafter("b"))
 
 
 def test_without_a_target_the_three_checks_of_its_fit_are_skipped(make_drafter: Make) -> None:

@@ -15,6 +15,7 @@ from eyas.errors import CheckpointError, TargetError
 
 # Wrappers of multimodal models keep the language model's sizes one level down.
 _TEXT_KEYS = ("text_config", "llm_config", "language_config")
+_DRAFTER_KEYS = ("draft_vocab_size", "speculators_model_type", "eagle_config")
 SMOLLM2 = "smollm2"
 
 
@@ -62,6 +63,7 @@ def open_target(location: str | Path) -> TargetFacts:
         raise TargetError(
             f"the target cannot be opened: {error.message}", hint=error.hint
         ) from None
+    _require_no_drafter(location, config)
     text = next((config[k] for k in _TEXT_KEYS if isinstance(config.get(k), dict)), config)
     read = _Reader(path, text, config)
     return TargetFacts(
@@ -82,6 +84,15 @@ def open_target(location: str | Path) -> TargetFacts:
         dtype=read.dtype(),
         tie_word_embeddings=read.flag("tie_word_embeddings"),
     )
+
+
+def _require_no_drafter(location: str | Path, config: Mapping[str, Any]) -> None:
+    mark = next((key for key in _DRAFTER_KEYS if config.get(key) is not None), None)
+    if mark is not None:
+        raise TargetError(
+            f"{location} is itself a drafter: its config has {mark}",
+            hint="name the model that is served, whose tokens the drafter guesses",
+        )
 
 
 def _config_path(location: str | Path) -> Path:
