@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -59,6 +60,20 @@ def test_a_sound_drafter_passes_everywhere(make_drafter: Make) -> None:
         (14, 14)
     ] * 3
     assert found.exit_code() == 0
+
+
+def test_the_subject_names_every_file_that_was_read(make_drafter: Make) -> None:
+    draft = make_drafter()
+    whole = {file.name: file.sha256 for file in report(draft, NEW).subject.files}
+    assert list(whole) == ["config.json", "model.safetensors"]
+    assert whole["config.json"] == sha256((draft / "config.json").read_bytes()).hexdigest()
+    names = list(open_checkpoint(draft).tensors)
+    index = {"metadata": {}, "weight_map": dict.fromkeys(names, "model.safetensors")}
+    (draft / "model.safetensors.index.json").write_text(json.dumps(index))
+    files = [file.name for file in report(draft, NEW).subject.files]
+    assert files == ["config.json", "model.safetensors.index.json", "model.safetensors"]
+    alone = report(draft / "model.safetensors", NEW).subject.files
+    assert [file.name for file in alone] == ["config.json", "model.safetensors"]
 
 
 def test_a_dropped_layer_is_one_finding(make_drafter: Make) -> None:
