@@ -134,6 +134,14 @@ def test_two_norms_before_fc_are_a_warning(make_drafter: Make) -> None:
     assert codes(found, Severity.WARNING) == ["F307"]
 
 
+def test_a_source_of_another_version_says_so(make_drafter: Make) -> None:
+    draft = make_drafter(norm_before_residual=True)
+    old, new = report(draft, OLD).findings[0].source, report(draft, NEW).findings[0].source
+    assert "sglang 0.5.23" in (old or "")
+    assert "(read in 0.5.23, held to be the same in 0.5.10.post1)" in (old or "")
+    assert "read in" not in (new or "")
+
+
 def test_a_missing_tensor_leaves_its_parameter_unfilled(make_drafter: Make) -> None:
     found = report(make_drafter(without={"midlayer.mlp.down_proj.weight"}), NEW)
     assert codes(found) == ["L203"]

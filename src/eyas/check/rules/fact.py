@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from eyas.check.finding import Finding, Severity, Skip
 from eyas.check.rules.rule import ViewRule
 from eyas.check.view import View
-from eyas.spec import DefaultBoundaries, Eagle3Spec, Fact, Origin, Ownership, Rope, VocabMap
+from eyas.spec import Claim, DefaultBoundaries, Eagle3Spec, Fact, Origin, Ownership, Rope, VocabMap
 
 LAUNCH = "launch :: "  # the key of a fact that the engine's command line decides
 
@@ -126,11 +126,19 @@ def _sound(view: View, option: str) -> str:
     return option if value is None else f"{option}={value}"
 
 
+def source_of(view: View, claim: Claim) -> str:
+    """Where `claim` is read, and that this is another version than the one that serves."""
+    served = view.served
+    if served.engine != claim.project or served.version == claim.version:
+        return claim.citation
+    return f"{claim.citation} (read in {claim.version}, held to be the same in {served.version})"
+
+
 def cited(view: View, *words: str) -> str | None:
     """Where the engine's claims about a fact are read: the first claim with each of `words`."""
     found: dict[str, None] = {}
     for word in words:
         claim = next((c for c in view.served.claims if word in c.text.casefold()), None)
         if claim is not None:
-            found[claim.citation] = None
+            found[source_of(view, claim)] = None
     return "; ".join(found) or None
