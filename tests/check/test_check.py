@@ -239,7 +239,9 @@ def test_a_mask_that_disagrees_with_the_map_is_a_warning(make_drafter: Make) -> 
 def test_a_mask_of_another_vocabulary_is_a_warning(make_drafter: Make) -> None:
     found = report(make_drafter(vocab_size=40), NEW)
     masks = [f for f in found.findings if f.code == "V406"]
-    assert [f.message for f in masks] == ["t2d marks tokens of a vocabulary of 32, and vocab_size is 40"]
+    assert [f.message for f in masks] == [
+        "t2d marks tokens of a vocabulary of 32, and vocab_size is 40"
+    ]
 
 
 def test_shifted_boundaries_need_the_runner_that_reads_them(make_drafter: Make) -> None:

@@ -61,6 +61,9 @@ def test_every_command_has_help_with_an_example(
     panel_and_command: tuple[str, Callable[..., None]], capsys: Captured
 ) -> None:
     name = panel_and_command[1].__name__
+    paragraphs = (panel_and_command[1].__doc__ or "").split("\n\n")
+    for example in paragraphs[1:3] if name != "demo" else ():  # right after the first line
+        assert f"eyas {name}" in example
     assert main([name, "--help"]) == 0
     assert f"eyas {name} " in capsys.readouterr().out
 
