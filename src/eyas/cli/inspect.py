@@ -27,7 +27,8 @@ def inspect(
 
     checkpoint = open_checkpoint(draft)
     trained = as_trained(checkpoint, target=None)
-    why = dialects.recognise(checkpoint).recognise(checkpoint) or ""
+    reasons = (dialect.recognise(checkpoint) for dialect in dialects.DIALECTS)
+    why = next(reason for reason in reasons if reason is not None)
     if form is Plainness.JSON:
         result(facts.render_json(trained, why))
     else:
