@@ -1,6 +1,6 @@
 """Write the JSON Schema of `eyas check --format json` to docs/report.schema.json.
 
-    python scripts/report_schema.py
+python scripts/report_schema.py
 """
 
 from __future__ import annotations

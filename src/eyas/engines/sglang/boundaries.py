@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from eyas.checkpoint import TargetFacts
+from eyas.engines.capture import Capture, default_count
 from eyas.engines.config import layer_ids
 from eyas.engines.sglang import claims
 from eyas.engines.sglang.contract import Contract
@@ -26,15 +26,6 @@ _FIRST_ID_DECIDES = frozenset(
         "Glm4MoeLiteForCausalLM",
     }
 )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Capture:
-    """The boundaries in capture order, how many of them the target really hands over, and why."""
-
-    boundaries: Fact[Boundaries]
-    count: int
-    claims: tuple[Claim, ...]
 
 
 def capture_of(
@@ -93,7 +84,7 @@ def _default(architecture: str, layers: int | None, whose: str) -> Capture:
             count=3,
             claims=(claims.DEFAULT_IDS, claims.MINIMAX_DEFAULT),
         )
-    count = 3 if layers is None else len({2, layers // 2, layers - 3})
+    count = default_count(layers)
     boundaries: Fact[Boundaries] = assumed(DefaultBoundaries(), _KEY, whose=whose)
     return Capture(boundaries=boundaries, count=count, claims=(claims.DEFAULT_IDS,))
 
