@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from eyas.check import Outcome, Report, Severity, check
 from eyas.checkpoint import TensorBytes, open_checkpoint, open_target, write_checkpoint
 from eyas.dialects import speculators
 from eyas.engines import EngineRef, Launch
+from eyas.errors import TargetError
 
 OLD, NEW, VLLM = "sglang@0.5.10.post1", "sglang@0.5.23", "vllm@0.33.0"
 Make = Callable[..., Path]
@@ -60,6 +62,20 @@ def test_a_sound_drafter_passes_everywhere(make_drafter: Make) -> None:
     assert found.exit_code() == 0
 
 
+def test_the_subject_names_every_file_that_was_read(make_drafter: Make) -> None:
+    draft = make_drafter()
+    whole = {file.name: file.sha256 for file in report(draft, NEW).subject.files}
+    assert list(whole) == ["config.json", "model.safetensors"]
+    assert whole["config.json"] == sha256((draft / "config.json").read_bytes()).hexdigest()
+    names = list(open_checkpoint(draft).tensors)
+    index = {"metadata": {}, "weight_map": dict.fromkeys(names, "model.safetensors")}
+    (draft / "model.safetensors.index.json").write_text(json.dumps(index))
+    files = [file.name for file in report(draft, NEW).subject.files]
+    assert files == ["config.json", "model.safetensors.index.json", "model.safetensors"]
+    alone = report(draft / "model.safetensors", NEW).subject.files
+    assert [file.name for file in alone] == ["config.json", "model.safetensors"]
+
+
 def test_a_dropped_layer_is_one_finding(make_drafter: Make) -> None:
     found = report(make_drafter(layer="layers.0."), OLD, NEW, VLLM)
     assert codes(found) == ["L202"]
@@ -79,7 +95,51 @@ def test_a_dropped_layer_is_one_finding(make_drafter: Make) -> None:
 def test_the_wrong_algorithm_bypasses_fusion_head_and_map(make_drafter: Make) -> None:
     found = report(make_drafter(), NEW, launch=("speculative_algorithm=EAGLE",))
     assert {"F301", "V401", "V402"} <= set(codes(found))
-    assert all("speculative_algorithm" in f.help for f in found.findings if f.code == "F301")
+    helps = {f.help for f in found.findings if f.code == "F301"}
+    assert helps == {"launch with speculative_algorithm=EAGLE3"}
+
+
+@pytest.mark.parametrize("option", ["sglang.context_length", "vllm.max_model_len"])
+def test_a_context_beyond_the_positions_is_a_warning(make_drafter: Make, option: str) -> None:
+    engine = NEW if option.startswith("sglang") else VLLM
+    short = report(make_drafter("a"), engine, launch=(f"{option}=512",))
+    assert (short.findings, short.engines[0].outcome) == ((), Outcome.PASS)
+    long = report(make_drafter("b"), engine, launch=(f"{option}=2048",))
+    assert codes(long, Severity.WARNING) == ["N505"]
+    assert long.engines[0].outcome is Outcome.WARN
+
+
+def test_an_assumed_theta_is_a_warning_with_the_target_beside_it(
+    make_drafter: Make, tmp_path: Path
+) -> None:
+    draft = make_drafter(rope_theta=None)
+    assert codes(report(draft, NEW), Severity.WARNING) == ["N506"]
+    other = make_target(tmp_path / "other", rope_parameters={"rope_theta": 500000})
+    found = report(draft, NEW, VLLM, target=other)
+    assert codes(found, Severity.WARNING) == ["N506"]
+    assert "10000; the target's is 500000" in found.findings[0].message
+    assert [e.outcome for e in found.engines] == [Outcome.WARN] * 2
+    same = report(draft, NEW, target=make_target(tmp_path / "same", rope_theta=10000.0))
+    assert codes(same, Severity.WARNING) == []
+
+
+def test_two_norms_before_fc_are_a_warning(make_drafter: Make) -> None:
+    ones = b"\x80\x3f"
+    norms = {
+        f"fc_norm.{i}.weight": TensorBytes(dtype="BF16", shape=(8,), data=ones * 8)
+        for i in range(3)
+    }
+    norms["input_norm.weight"] = TensorBytes(dtype="BF16", shape=(24,), data=ones * 24)
+    found = report(make_drafter(tensors=norms, fc_norm=True, norm_before_fc=True), VLLM)
+    assert codes(found, Severity.WARNING) == ["F307"]
+
+
+def test_a_source_of_another_version_says_so(make_drafter: Make) -> None:
+    draft = make_drafter(norm_before_residual=True)
+    old, new = report(draft, OLD).findings[0].source, report(draft, NEW).findings[0].source
+    assert "sglang 0.5.23" in (old or "")
+    assert "(read in 0.5.23, held to be the same in 0.5.10.post1)" in (old or "")
+    assert "read in" not in (new or "")
 
 
 def test_a_missing_tensor_leaves_its_parameter_unfilled(make_drafter: Make) -> None:
@@ -176,6 +236,14 @@ def test_a_mask_that_disagrees_with_the_map_is_a_warning(make_drafter: Make) -> 
     assert (codes(found), codes(found, Severity.WARNING)) == ([], ["V406"])
 
 
+def test_a_mask_of_another_vocabulary_is_a_warning(make_drafter: Make) -> None:
+    found = report(make_drafter(vocab_size=40), NEW)
+    masks = [f for f in found.findings if f.code == "V406"]
+    assert [f.message for f in masks] == [
+        "t2d marks tokens of a vocabulary of 32, and vocab_size is 40"
+    ]
+
+
 def test_shifted_boundaries_need_the_runner_that_reads_them(make_drafter: Make) -> None:
     nested = {"eagle_config": {"eagle_aux_hidden_state_layer_ids": [2, 4, 7]}}
     found = report(make_drafter(**nested), NEW, f"{VLLM}:v1")
@@ -190,10 +258,37 @@ def test_default_boundaries_are_not_judged_without_a_target(
     blind = report(draft, NEW)
     assert [s.check for s in blind.skipped if s.engine == NEW] == ["B601 boundaries-shifted"]
     assert (blind.exit_code(), blind.exit_code(strict=True)) == (0, 1)
+    assert blind.engines[0].outcome is Outcome.WARN
+    assert codes(blind, Severity.WARNING) == ["B601"]
+    assert "does not use the declared boundaries 2, 6, 9" in blind.findings[0].message
     same = report(draft, NEW, target=make_target(tmp_path / "same"))
     assert (codes(same), same.skipped) == ([], ())
     other = report(draft, NEW, target=make_target(tmp_path / "deep", num_hidden_layers=20))
     assert codes(other) == ["B601"]
+
+
+def test_graphs_that_put_the_default_in_place_are_no_pass_without_a_target(
+    make_drafter: Make,
+) -> None:
+    nested = {"eagle_config": {"eagle_aux_hidden_state_layer_ids": [1, 5, 8]}}
+    found = report(make_drafter(**nested), OLD)
+    assert codes(found, Severity.WARNING) == ["B601"]
+    assert found.engines[0].outcome is Outcome.WARN
+
+
+def test_ids_whose_meaning_depends_on_the_architecture_are_no_pass_without_it(
+    make_drafter: Make, tmp_path: Path
+) -> None:
+    draft = make_drafter(
+        eagle_aux_hidden_state_layer_ids=[3, 6, 9],
+        eagle_config={"eagle_aux_hidden_state_layer_ids": [2, 5, 8]},
+    )
+    blind = report(draft, NEW)
+    assert blind.engines[0].outcome is Outcome.WARN
+    assert [s.engine for s in blind.skipped if "architecture" in s.reason] == [NEW]
+    assert blind.exit_code(fail_on=Severity.WARNING) == 1
+    known = report(draft, NEW, target=make_target(tmp_path / "llama"))
+    assert not [s for s in known.skipped if s.engine]
 
 
 def test_a_target_that_does_not_fit_is_an_error_finding(make_drafter: Make, tmp_path: Path) -> None:
@@ -201,6 +296,19 @@ def test_a_target_that_does_not_fit_is_an_error_finding(make_drafter: Make, tmp_
     found = report(make_drafter(), VLLM, target=target)
     assert {"T701", "T702"} <= set(codes(found))
     assert found.exit_code() == 1
+
+
+def test_default_boundaries_that_the_target_lacks_are_said_in_words(
+    make_drafter: Make, tmp_path: Path
+) -> None:
+    found = report(make_drafter(), VLLM, target=make_target(tmp_path / "t", num_hidden_layers=4))
+    outside = next(f for f in found.findings if f.code == "T703")
+    assert outside.found.startswith("the default boundaries (2, L//2, L-3)")
+
+
+def test_a_drafter_is_no_target(make_drafter: Make) -> None:
+    with pytest.raises(TargetError, match="is itself a drafter"):
+        report(make_drafter("a"), VLLM, target=make_drafter("b"))
 
 
 def test_without_a_target_the_three_checks_of_its_fit_are_skipped(make_drafter: Make) -> None:

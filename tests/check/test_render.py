@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -146,6 +147,11 @@ def test_json_keeps_its_keys() -> None:
     ]
     assert document["engines"][0]["coverage"] == {"landed": 4, "total": 14}
     assert list(schema()["properties"]) == list(document)
+
+
+def test_the_published_schema_is_current() -> None:
+    published = Path(__file__).resolve().parents[2] / "docs" / "report.schema.json"
+    assert json.loads(published.read_text()) == schema(), "run: python scripts/report_schema.py"
 
 
 def test_ascii_where_the_terminal_can_do_no_more() -> None:

@@ -61,6 +61,15 @@ def test_landing_as_json_adds_up(make_drafter: Make, capsys: Captured) -> None:
     assert [segment["from"] for segment in qkv["segments"]] == ["tensor"] * 3
 
 
+def test_landing_shows_zeros_and_rows(make_drafter: Make, capsys: Captured) -> None:
+    draft = make_drafter(intermediate_size=16)  # the tensors have 12 rows
+    _, out, _ = run(capsys, "landing", draft, "--engine", NEW)
+    assert "midlayer.mlp.down_proj.weight + 32 zeros" in out
+    _, out, _ = run(capsys, "landing", draft, "--engine", NEW, "--format", "json")
+    down = next(p for p in json.loads(out)["parameters"] if p["name"].endswith("down_proj.weight"))
+    assert [(s["zeros"], s["offset"]) for s in down["segments"]] == [(32, 0)]
+
+
 def test_landing_of_an_unknown_version_could_not_be_judged(
     make_drafter: Make, capsys: Captured
 ) -> None:
@@ -101,6 +110,20 @@ def test_stdout_carries_the_report_alone(make_drafter: Make, capsys: Captured) -
     _, out, err = run(capsys, "check", draft, "--engine", OLD)
     assert out.startswith("fail: sglang 0.5.10.post1\n")
     assert err == "next: eyas explain L202\n"
+
+
+def test_suggested_commands_can_be_pasted(
+    make_drafter: Make, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    draft = make_drafter("a draft", layer="layers.0.", norm_before_residual=True)
+    _, out, err = run(capsys, "inspect", draft)
+    assert err == f"next: eyas check '{draft}' --engine {NEW},{VLLM}\n"
+    _, out, _ = run(capsys, "check", draft, "--engine", OLD)
+    assert f"eyas convert '{draft}' '{draft}-sglang' --to {OLD}" in out
+    assert f"eyas check '{draft}' --engine {VLLM}" in out
+    monkeypatch.chdir(draft)
+    _, out, _ = run(capsys, "check", ".", "--engine", OLD)
+    assert f"eyas convert . '{draft}-sglang' --to {OLD}" in out
 
 
 def test_engines_may_be_given_apart(make_drafter: Make, capsys: Captured) -> None:

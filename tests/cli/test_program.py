@@ -61,6 +61,9 @@ def test_every_command_has_help_with_an_example(
     panel_and_command: tuple[str, Callable[..., None]], capsys: Captured
 ) -> None:
     name = panel_and_command[1].__name__
+    paragraphs = (panel_and_command[1].__doc__ or "").split("\n\n")
+    for example in paragraphs[1:3] if name != "demo" else ():  # right after the first line
+        assert f"eyas {name}" in example
     assert main([name, "--help"]) == 0
     assert f"eyas {name} " in capsys.readouterr().out
 
@@ -159,6 +162,35 @@ def test_a_reader_that_goes_away_is_no_error() -> None:
         assert process.wait(timeout=60) == 0
     assert "Traceback" not in said
     assert "error" not in said
+
+
+@pytest.mark.parametrize("shell", ["| true", ">&-", "> /dev/full", ">&- 2>&-", "2> /dev/full"])
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [("check nope --engine sglang@0.5.23 --format json", 2), ("explain", 0), ("--help", 0)],
+)
+def test_a_stream_that_cannot_be_written_ends_without_a_traceback(
+    shell: str, arguments: str, code: int
+) -> None:
+    program = f"{sys.executable} -c '{RUN}' {arguments}"
+    done = subprocess.run(
+        ["bash", "-c", f"set -o pipefail; {program} {shell}"],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    lost = ">" in shell.removeprefix("2>")
+    assert done.returncode == (2 if lost else code), done.stderr
+    assert "Traceback" not in done.stderr
+    assert "Exception ignored" not in done.stderr
+    assert done.stderr.count("error: ") <= 1
+
+
+def test_convert_says_what_it_did_on_an_ascii_terminal(make_drafter: Make, tmp_path: Path) -> None:
+    arguments = "convert", str(make_drafter()), str(tmp_path / "out"), "--to", "sglang@0.5.10.post1"
+    done = eyas_process(*arguments, PYTHONIOENCODING="ascii")
+    assert (done.returncode, done.stderr[:6]) == (0, "next: ")
 
 
 def test_ascii_terminals_get_ascii(make_drafter: Make) -> None:

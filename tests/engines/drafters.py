@@ -108,6 +108,7 @@ def target(
         head_dim=D,
         vocab_size=V,
         max_position_embeddings=128,
+        rope_theta=10000.0,
         dtype="bfloat16",
         tie_word_embeddings=False,
     )

@@ -19,6 +19,11 @@ def test_a_list_keeps_its_order() -> None:
     ]
 
 
+@pytest.mark.parametrize("text", ["sglang@0.5.8,,", "SGLang@0.5.8", "sglang@0.5.8,sglang@0.5.8"])
+def test_commas_case_and_repetition_do_not_matter(text: str) -> None:
+    assert list(map(str, EngineRef.parse_list(text))) == ["sglang@0.5.8"]
+
+
 @pytest.mark.parametrize(
     ("text", "named"),
     [
@@ -30,7 +35,8 @@ def test_a_list_keeps_its_order() -> None:
         ("vllm@0.33.0:v3", "known: v1, v2"),
         ("vllm@0.33.0:", "known: v1, v2"),
         ("sglang@0.5.8:v1", "without a runner"),
-        ("sglang@0.5.8,,", "knows no engine ''"),
+        (",", "knows no engine"),
+        ("", "knows no engine"),
     ],
 )
 def test_a_wrong_reference_is_told_what_to_type(text: str, named: str) -> None:

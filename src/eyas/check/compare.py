@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import eyas
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from eyas.checkpoint import Checkpoint, TargetFacts
     from eyas.engines import EngineRef, Launch
 
+INDEX = "model.safetensors.index.json"
 SMALL_FILE = 1 << 20  # bytes: a config or an index is hashed, a shard is not
 
 
@@ -81,7 +82,7 @@ def report_on(trained: Trained, served: Sequence[Served | NotChecked]) -> Report
         outcomes.append(
             _outcome(
                 reading,
-                outcome_of([*about_files, *about_engine]),
+                outcome_of([*about_files, *about_engine], not_run),
                 None if refusal is None else f"raises at {refusal.stage}",
             )
         )
@@ -104,7 +105,7 @@ def subject_of(trained: Trained) -> Subject:
         path=checkpoint.location,
         revision=checkpoint.revision,
         dialect=trained.dialect,
-        files=tuple(_file(checkpoint, name) for name in checkpoint.files),
+        files=tuple(_file(checkpoint, name) for name in _read(checkpoint)),
     )
 
 
@@ -145,6 +146,15 @@ def _outcome(reading: Served | NotChecked, outcome: Outcome, reason: str | None)
         coverage=None if landing is None else Coverage.of(landing),
         reason=reason,
     )
+
+
+def _read(checkpoint: Checkpoint) -> Iterator[str]:
+    """The names of the files that the drafter was read from."""
+    yield checkpoint.config_file
+    whole = not checkpoint.location.endswith(".safetensors")
+    if whole and (checkpoint.directory / INDEX).is_file():
+        yield INDEX
+    yield from checkpoint.files
 
 
 def _file(checkpoint: Checkpoint, name: str) -> CheckedFile:

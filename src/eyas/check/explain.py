@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from difflib import get_close_matches
-
 from eyas.check.rules import RULES, Rule
 from eyas.errors import UsageError
 
 
 def rule_of(code: str) -> Rule:
     """The rule with this code or name; raises UsageError with the nearest one for a typo."""
+    from eyas.engines.suggestion import suggestion
+
     wanted = code.strip().casefold()
     for rule in RULES:
         if wanted in (rule.code.casefold(), rule.name):
             return rule
     known = {name: rule for rule in RULES for name in (rule.code.casefold(), rule.name)}
-    near = get_close_matches(wanted, known, n=1, cutoff=0.5)
+    near = suggestion(wanted, known)
     raise UsageError(
         f"`{code}` is no rule of eyas",
-        hint=f"did you mean {known[near[0]].code} {known[near[0]].name}?"
+        hint=f"did you mean {known[near].code} {known[near].name}?"
         if near
         else "list them with: eyas explain",
     )

@@ -111,11 +111,15 @@ class Report:
             return 2
         if any(f.severity.weight >= fail_on.weight for f in self.findings):
             return 1
+        if fail_on is not Severity.ERROR and any(e.outcome is Outcome.WARN for e in self.engines):
+            return 1
         unchecked = bool(self.skipped) or any(e.outcome is Outcome.SKIP for e in self.engines)
         return 1 if strict and unchecked else 0
 
 
-def outcome_of(findings: Iterable[Finding]) -> Outcome:
-    """The verdict that `findings` about one engine add up to."""
+def outcome_of(findings: Iterable[Finding], skipped: Iterable[Skip] = ()) -> Outcome:
+    """The verdict on one engine; a question about it that stayed open is never a pass."""
     worst = max((f.severity.weight for f in findings), default=0)
+    if any(skip.engine is not None for skip in skipped):
+        worst = max(worst, Severity.WARNING.weight)
     return {0: Outcome.PASS, 1: Outcome.WARN, 2: Outcome.FAIL}[worst]

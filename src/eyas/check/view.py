@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING
 
 from eyas.spec import DraftSpec, Served
@@ -26,6 +28,11 @@ class Trained:
     roles: Mapping[str, str]
     target: TargetFacts | None
 
+    @property
+    def draft(self) -> str:
+        """The drafter as it is typed in a shell."""
+        return quote(self.checkpoint.location)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View:
@@ -47,20 +54,24 @@ class View:
 
     @property
     def draft(self) -> str:
-        """The drafter as it is typed."""
-        return self.trained.checkpoint.location
+        """The drafter as it is typed in a shell."""
+        return self.trained.draft
 
     @property
     def conversion(self) -> str:
         """The command that writes this drafter for this engine."""
-        plain = self.draft.removesuffix(".safetensors").rstrip("/")
+        plain = self.trained.checkpoint.location.removesuffix(".safetensors").rstrip("/")
+        if Path(plain).name in ("", ".."):  # `.` and its like have no name to add to
+            plain = str(Path(plain).resolve())
         if self.trained.checkpoint.revision is not None:  # a Hub id is no place to write to
             plain = "./" + plain.partition("@")[0].rpartition("/")[2]
-        return f"eyas convert {self.draft} {plain}-{self.served.engine} --to {self.reference}"
+        out = quote(f"{plain}-{self.served.engine}")
+        return f"eyas convert {self.draft} {out} --to {self.reference}"
 
     @property
     def elsewhere(self) -> str:
         """What to type where this engine cannot compute the drafter at all."""
-        return (
-            f"serve it on another engine; ask with: eyas check {self.draft} --engine ENGINE@VERSION"
-        )
+        from eyas.engines import ENGINES
+
+        others = ",".join(f"{e.name}@{e.newest}" for e in ENGINES if e.name != self.served.engine)
+        return f"serve it on another engine; ask with: eyas check {self.draft} --engine {others}"

@@ -15,6 +15,7 @@ from eyas.errors import CheckpointError, TargetError
 
 # Wrappers of multimodal models keep the language model's sizes one level down.
 _TEXT_KEYS = ("text_config", "llm_config", "language_config")
+_DRAFTER_KEYS = ("draft_vocab_size", "speculators_model_type", "eagle_config")
 SMOLLM2 = "smollm2"
 
 
@@ -39,6 +40,7 @@ class TargetFacts:
     head_dim: int | None
     vocab_size: int | None
     max_position_embeddings: int | None
+    rope_theta: float | None
     dtype: str | None
     tie_word_embeddings: bool | None
 
@@ -61,6 +63,7 @@ def open_target(location: str | Path) -> TargetFacts:
         raise TargetError(
             f"the target cannot be opened: {error.message}", hint=error.hint
         ) from None
+    _require_no_drafter(location, config)
     text = next((config[k] for k in _TEXT_KEYS if isinstance(config.get(k), dict)), config)
     read = _Reader(path, text, config)
     return TargetFacts(
@@ -77,9 +80,19 @@ def open_target(location: str | Path) -> TargetFacts:
         head_dim=read.size("head_dim"),
         vocab_size=read.size("vocab_size"),
         max_position_embeddings=read.size("max_position_embeddings", "n_positions"),
+        rope_theta=read.theta(),
         dtype=read.dtype(),
         tie_word_embeddings=read.flag("tie_word_embeddings"),
     )
+
+
+def _require_no_drafter(location: str | Path, config: Mapping[str, Any]) -> None:
+    mark = next((key for key in _DRAFTER_KEYS if config.get(key) is not None), None)
+    if mark is not None:
+        raise TargetError(
+            f"{location} is itself a drafter: its config has {mark}",
+            hint="name the model that is served, whose tokens the drafter guesses",
+        )
 
 
 def _config_path(location: str | Path) -> Path:
@@ -129,6 +142,14 @@ class _Reader:
     def flag(self, key: str) -> bool | None:
         value = self._value(key)
         return value if isinstance(value, bool) else None
+
+    def theta(self) -> float | None:
+        """The base of the rotary embedding, in the spelling of transformers 5 or 4."""
+        table = self._value("rope_parameters")
+        value = table.get("rope_theta") if isinstance(table, Mapping) else None
+        value = self._value("rope_theta") if value is None else value
+        number = isinstance(value, int | float) and not isinstance(value, bool)
+        return float(value) if number else None
 
     def dtype(self) -> str | None:
         return _text(self._value("dtype")) or _text(self._value("torch_dtype"))

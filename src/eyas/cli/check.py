@@ -82,7 +82,7 @@ def check(
     from eyas.checkpoint import open_checkpoint
     from eyas.engines import EngineRef
 
-    refs = [ref for text in engine for ref in EngineRef.parse_list(text)]
+    refs = EngineRef.parse_list(",".join(engine))
     setting = launch_of(launch)
     checkpoint = open_checkpoint(draft)
     facts = target_of(target, checkpoint)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from shlex import quote
 from typing import Annotated
 
 import typer
@@ -48,4 +49,4 @@ def convert(
         return
     done = converting.convert(checkpoint, out, ref, target=facts)
     result(done.text())
-    hint(f"eyas check {out} --engine {ref}")
+    hint(f"eyas check {quote(out)} --engine {ref}")

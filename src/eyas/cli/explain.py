@@ -17,6 +17,8 @@ def explain(
     """Say what a rule checks, why it matters and how to fix it; without a code, list the rules.
 
     eyas explain L202
+
+    eyas explain
     """
     from eyas import check
     from eyas.check.render.columns import columns

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from eyas.errors import EyasError
+from eyas.cli.output import ReaderGone, remark, result, silence
+from eyas.errors import EyasError, UsageError
 
 if TYPE_CHECKING:
     from typer.exceptions import TyperException
@@ -58,12 +59,12 @@ def tell(failure: Failure, argv: Sequence[str]) -> int:
     if failure.error is not None and os.environ.get(TRACEBACK):
         import traceback
 
-        traceback.print_exception(failure.error, file=sys.stderr)
+        remark("".join(traceback.format_exception(failure.error)))
     if wants_json(argv):
         _write_object(failure)
     if failure.message:
         hint = "" if failure.hint is None else f"; {failure.hint}"
-        sys.stderr.write(f"error: {failure.message}{hint}\n")
+        remark(f"error: {failure.message}{hint}\n")
     return failure.code
 
 
@@ -76,5 +77,7 @@ def _write_object(failure: Failure) -> None:
     import json
 
     error = {"kind": failure.kind, "message": failure.message, "hint": failure.hint}
-    sys.stdout.write(json.dumps({"schema_version": 1, "error": error}, indent=2) + "\n")
-    sys.stdout.flush()
+    try:
+        result(json.dumps({"schema_version": 1, "error": error}, indent=2) + "\n")
+    except (ReaderGone, UsageError):
+        silence(sys.stdout)  # stderr still says it, and the exit code is the failure's

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from shlex import quote
+
 from eyas.cli.options import Color, ColorOption, Draft, FormatOption, Plainness
 from eyas.cli.output import hint, result, style_of
 
@@ -21,12 +23,15 @@ def inspect(
     from eyas.check import as_trained
     from eyas.check.render import facts
     from eyas.checkpoint import open_checkpoint
+    from eyas.engines import ENGINES
 
     checkpoint = open_checkpoint(draft)
     trained = as_trained(checkpoint, target=None)
-    why = dialects.recognise(checkpoint).recognise(checkpoint) or "of its config"
+    reasons = (dialect.recognise(checkpoint) for dialect in dialects.DIALECTS)
+    why = next(reason for reason in reasons if reason is not None)
     if form is Plainness.JSON:
         result(facts.render_json(trained, why))
     else:
         result(facts.render_human(trained, why, style_of(color)))
-    hint(f"eyas check {draft} --engine sglang@VERSION,vllm@VERSION")
+    newest = ",".join(f"{engine.name}@{engine.newest}" for engine in ENGINES)
+    hint(f"eyas check {quote(draft)} --engine {newest}")

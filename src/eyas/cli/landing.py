@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from shlex import quote
 from typing import Annotated
 
 import typer
@@ -54,11 +55,12 @@ def landing(
     facts = target_of(target, checkpoint)
     served = engines.read(ref, checkpoint, target=facts, launch=launch_of(launch))
     if isinstance(served, NotChecked):
-        raise EngineError(f"{ref} is not covered: {served.reason}", hint="eyas check --help")
+        newest = next(e.newest for e in engines.ENGINES if e.name == ref.name)
+        raise EngineError(f"{ref} is not covered: {served.reason}", hint=f"try {ref.name}@{newest}")
     if form is Plainness.JSON:
         result(table.render_json(served, draft))
     else:
         result(table.render_human(served, draft, style_of(color)))
-    hint(f"eyas check {draft} --engine {ref}")
+    hint(f"eyas check {quote(draft)} --engine {ref}")
     if served.refusal is not None:
         raise typer.Exit(1)

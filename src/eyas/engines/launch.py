@@ -7,17 +7,28 @@ from dataclasses import dataclass
 
 from eyas.engines.suggestion import suggestion
 from eyas.errors import UsageError
+from eyas.spec import Fact, declared
 
 Settings = Mapping[str, str]
 
 
+def context_of(settings: Settings, option: str) -> Fact[int] | None:
+    """The longest sequence, in tokens, where the launch says it under `option`."""
+    typed = settings.get(option)
+    return None if typed is None else declared(int(typed), f"launch :: {option}")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaunchKey:
-    """A launch option of an engine: its name and the values it takes (None: a whole number)."""
+    """A launch option of an engine: its name and the values it takes (None: a whole number).
+
+    `sound` is the value under which an EAGLE-3 drafter is served as trained, None where any is.
+    """
 
     name: str
     values: tuple[str, ...] | None
     meaning: str
+    sound: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

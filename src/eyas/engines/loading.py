@@ -49,11 +49,6 @@ class Loading:
         """Whether there is a parameter of this name."""
         return parameter in self._parameters
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The names of the parameters."""
-        return tuple(self._parameters)
-
     def leave(self, tensor: TensorHeader, fate: Fate, reason: str) -> None:
         """Record that `tensor` goes into no parameter."""
         self._seen[tensor.name] = tensor

@@ -22,8 +22,9 @@ class EngineRef:
     @classmethod
     def parse(cls, text: str) -> EngineRef:
         """The engine that ``name@version[:runner]`` names; raises EngineError."""
-        name, separator, rest = text.strip().partition("@")
-        engine = _engine(name)
+        typed, separator, rest = text.strip().partition("@")
+        engine = _engine(typed)
+        name = engine.name
         if not separator or not rest:
             raise EngineError(
                 f"{text.strip()!r} names no version of {name}",
@@ -41,8 +42,9 @@ class EngineRef:
 
     @classmethod
     def parse_list(cls, text: str) -> tuple[EngineRef, ...]:
-        """The engines of a comma-separated list; raises EngineError."""
-        return tuple(cls.parse(part) for part in text.split(","))
+        """The engines of a comma-separated list, each once; raises EngineError."""
+        parts = [part for part in text.split(",") if part.strip()]
+        return tuple(dict.fromkeys(map(cls.parse, parts or [text])))
 
     def __str__(self) -> str:
         """As it is typed; parsing it gives the same reference."""
@@ -51,7 +53,7 @@ class EngineRef:
 
 
 def _engine(name: str) -> Engine:
-    engine = engine_named(name)
+    engine = engine_named(name.lower())
     if engine is not None:
         return engine
     names = [known.name for known in ENGINES]

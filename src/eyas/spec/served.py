@@ -60,6 +60,7 @@ class Served:
     slides: Fact[bool] | None
     refusal: Refusal | None
     claims: tuple[Claim, ...]
+    context: Fact[int] | None = None  # the longest sequence in tokens, where the launch says it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -116,8 +116,12 @@ def summary(report: Report) -> str:
     notes = report.count(Severity.INFO)
     if notes:
         text += f", {_counted(notes, 'note')}"
-    for reason, count in Counter(skip.reason for skip in report.skipped).items():
+    general = [skip for skip in report.skipped if skip.engine is None]
+    for reason, count in Counter(skip.reason for skip in general).items():
         text += f"; {_counted(count, 'check')} not run ({reason})"
+    for skip in report.skipped:
+        if skip.engine is not None:
+            text += f"; {skip.check} not run for {skip.engine} ({skip.reason})"
     unread = sum(e.outcome is Outcome.SKIP for e in report.engines)
     if unread:
         text += f"; {_counted(unread, 'engine')} not checked"

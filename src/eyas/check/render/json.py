@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from eyas.check.report import Report
@@ -11,7 +12,8 @@ def render(report: Report) -> str:
     """The report as one JSON object."""
     from pydantic import TypeAdapter
 
-    return TypeAdapter(Report).dump_json(report, indent=2).decode() + "\n"
+    document = TypeAdapter(Report).dump_python(report, mode="json")
+    return json.dumps(document, indent=2) + "\n"  # in ASCII, which every terminal shows
 
 
 def schema() -> dict[str, Any]:

@@ -116,7 +116,8 @@ def _contents(parameter: ParameterLanding) -> str:
 def _said(segment: Segment) -> str:
     source = segment.source
     if isinstance(source, FromTensor):
-        return source.tensor
+        rest = f" + {segment.zeros} zeros" if segment.zeros else ""
+        return source.tensor + (f" from row {segment.offset}" if segment.offset else "") + rest
     if isinstance(source, FromTarget):
         return f"the target's {source.what}"
     rows = segment.stop - segment.start
@@ -173,7 +174,14 @@ def _parameter(parameter: ParameterLanding) -> dict[str, object]:
         "shape": list(parameter.shape),
         "replaced": None if parameter.replaced is None else parameter.replaced.what,
         "segments": [
-            {"start": s.start, "stop": s.stop, "role": s.role, **_source(s)}
+            {
+                "start": s.start,
+                "stop": s.stop,
+                "role": s.role,
+                "zeros": s.zeros,
+                "offset": s.offset,
+                **_source(s),
+            }
             for s in parameter.segments
         ],
     }

@@ -24,7 +24,7 @@ class Style:
     def fit(self, text: str) -> str:
         """`text` in the characters that can be shown."""
         if self.unicode:
-            return text
+            return text.encode("utf-8", "replace").decode("utf-8")  # names on disk may be no text
         return text.translate(_ASCII).encode("ascii", "replace").decode("ascii")
 
 

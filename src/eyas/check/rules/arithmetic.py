@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import ClassVar
 
-from eyas.check.finding import Severity
-from eyas.check.rules.fact import FactRule
+from eyas.check.finding import Finding, Severity, Skip
+from eyas.check.rules.fact import LAUNCH, FactRule, with_source
+from eyas.check.rules.rule import TrainedRule
+from eyas.check.view import Trained, View
+from eyas.spec import Eagle3Spec, Origin
 
 
 class ResidualIgnored(FactRule):
@@ -122,7 +126,8 @@ class PositionsDiffer(FactRule):
     """Another limit of positions.
 
     What it checks
-        max_position_embeddings, as trained and as served.
+        max_position_embeddings, as trained and as served, and the longest sequence of the launch
+        (context_length, max_model_len) where it is given.
 
     Why it matters
         Beyond the smaller limit acceptance can collapse, with no sign below it.
@@ -141,6 +146,66 @@ class PositionsDiffer(FactRule):
     words = ("max_position",)
     effect = "acceptance can collapse beyond the smaller limit"
 
+    def _look(self, view: View) -> Iterator[Finding | Skip]:
+        yield from super()._look(view)
+        spec, context = view.trained.spec, view.served.context
+        if not isinstance(spec, Eagle3Spec) or context is None:
+            return
+        limit = spec.max_position_embeddings
+        if limit.value is not None and limit.value < context.value:
+            yield self.finding(
+                view,
+                place=limit.key,
+                message=f"{view.engine} is launched for sequences of {context.value} tokens; the"
+                f" drafter has {limit.value} positions",
+                expected=f"at most {with_source(limit)}",
+                found=with_source(context),
+                advice=f"launch with {context.key.removeprefix(LAUNCH)}={limit.value}, or measure"
+                " acceptance beyond that",
+                source=None,
+            )
+
+
+class RopeAssumed(TrainedRule):
+    """A rotary embedding that the files do not state.
+
+    What it checks
+        Whether the drafter's config states rope_theta, in any spelling.
+
+    Why it matters
+        Without it every reader takes 10000. Trainers that forgot to write it trained with the
+        target's, and such a drafter is served with other distances (2.387 instead of 2.497 seen);
+        EAGLE's own trainer means 10000. The files cannot tell the two apart.
+
+    How to fix it
+        Ask the trainer, or measure acceptance with both; then write rope_theta into the config.
+
+    Example
+        A config without rope_theta under a target with theta 500000.
+    """
+
+    code = "N506"
+    name = "rope-assumed"
+    severity: ClassVar[Severity] = Severity.WARNING
+    effect = "if it was trained with another theta: other distances (2.387 instead of 2.497 seen)"
+
+    def _look(self, trained: Trained) -> Iterator[Finding | Skip]:
+        spec, target = trained.spec, trained.target
+        if not isinstance(spec, Eagle3Spec) or spec.rope.origin is not Origin.ASSUMED:
+            return
+        theta = None if target is None else target.rope_theta
+        if theta == spec.rope.value.theta:
+            return
+        beside = "" if target is None or theta is None else f"; the target's is {theta:g}"
+        yield self.finding(
+            place=spec.rope.key,
+            message="no rope_theta is stated, so it is taken for"
+            f" {spec.rope.value.theta:g}{beside}",
+            expected="rope_theta as trained",
+            found=with_source(spec.rope) + beside,
+            advice="write the trained rope_theta into the config; measure where it is not known",
+        )
+
 
 RULES = (
     ResidualIgnored(),
@@ -148,4 +213,5 @@ RULES = (
     RopeDiffers(),
     LayerArithmeticDiffers(),
     PositionsDiffer(),
+    RopeAssumed(),
 )

@@ -20,6 +20,8 @@ from eyas.spec import (
     boundaries_of,
 )
 
+WORDS = ("layer_ids", "without ids", "default layer")  # of the engine's claims about them
+
 
 class BoundariesShifted(ViewRule):
     """Other states of the target than trained.
@@ -48,11 +50,21 @@ class BoundariesShifted(ViewRule):
 
     def _look(self, view: View) -> Iterator[Finding | Skip]:
         pair = _boundaries(view)
-        if pair is None or pair[0].value == pair[1].value:
+        if pair is None:
             return
         before, after = pair
+        if _depends_on_architecture(view, after):
+            yield self.skip(
+                f"{NO_TARGET}: what the layer ids mean depends on its architecture",
+                engine=view.reference,
+            )
+            return
+        if before.value == after.value:
+            return
         depth = None if view.trained.target is None else view.trained.target.num_layers
         if depth is None and _has_default(before, after):
+            if before.origin is Origin.DECLARED:
+                yield self._unread(view, before, after)
             yield self.skip(
                 f"{NO_TARGET}: the default boundaries depend on its depth", engine=view.reference
             )
@@ -76,8 +88,30 @@ class BoundariesShifted(ViewRule):
             expected=with_source(before),
             found=with_source(after),
             advice=remedy(view, after),
-            source=cited(view, "layer_ids", "without ids", "default layer"),
+            source=cited(view, *WORDS),
         )
+
+    def _unread(self, view: View, before: Fact[Boundaries], after: Fact[Boundaries]) -> Finding:
+        """The finding that declared ids are not used, of a target whose depth is not known."""
+        return self.finding(
+            view,
+            severity=Severity.WARNING,
+            place=before.key,
+            message=f"{view.engine} does not use the declared boundaries {_listed(before.value)}:"
+            f" it captures its default {_listed(after.value)},"
+            " which are others unless the target's depth makes them the same",
+            expected=with_source(before),
+            found=with_source(after),
+            advice=remedy(view, after),
+            source=cited(view, *WORDS),
+        )
+
+
+def _depends_on_architecture(view: View, after: Fact[Boundaries]) -> bool:
+    """Whether the engine reads the ids otherwise for some targets, and this one is not known."""
+    target = view.trained.target
+    known = target is not None and bool(target.architectures)
+    return not known and after.origin is Origin.ASSUMED and isinstance(after.value, tuple)
 
 
 def _boundaries(view: View) -> tuple[Fact[Boundaries], Fact[Boundaries]] | None:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from eyas.check.finding import Finding, Skip
-from eyas.check.rules.fact import FactRule
+from eyas.check.rules.fact import FactRule, source_of
 from eyas.check.rules.rule import ViewRule
 from eyas.check.view import View
 from eyas.spec import Eagle3Spec, Mha, Mla, Stage
@@ -49,7 +49,7 @@ class EngineRefuses(ViewRule):
             expected=None,
             found=refusal.claim.text,
             advice=view.conversion if early else f"eyas inspect {view.draft}",
-            source=refusal.claim.citation,
+            source=source_of(view, refusal.claim),
         )
 
 

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from eyas.check.finding import Finding, Severity, Skip
 from eyas.check.rules.rule import ViewRule
 from eyas.check.view import View
-from eyas.spec import DefaultBoundaries, Eagle3Spec, Fact, Origin, Ownership, Rope, VocabMap
+from eyas.spec import Claim, DefaultBoundaries, Eagle3Spec, Fact, Origin, Ownership, Rope, VocabMap
 
 LAUNCH = "launch :: "  # the key of a fact that the engine's command line decides
 
@@ -112,10 +112,26 @@ def with_source(fact: Fact[Any]) -> str:
 def remedy(view: View, served: Fact[Any], *, written: bool = True) -> str:
     """What to type about a fact that is served otherwise than trained."""
     if served.key.startswith(LAUNCH):
-        option = served.key.removeprefix(LAUNCH)
-        default = f"eyas check {view.draft} --engine {view.reference}"
-        return f"launch with {option} for EAGLE-3, which is assumed by: {default}"
+        return f"launch with {_sound(view, served.key.removeprefix(LAUNCH))}"
     return view.conversion if written else view.elsewhere
+
+
+def _sound(view: View, option: str) -> str:
+    """``option=value`` with the value that serves an EAGLE-3 drafter as trained."""
+    from eyas.engines.catalogue import engine_named
+
+    engine = engine_named(view.served.engine)
+    keys = () if engine is None else engine.launch_keys
+    value = next((key.sound for key in keys if key.name == option), None)
+    return option if value is None else f"{option}={value}"
+
+
+def source_of(view: View, claim: Claim) -> str:
+    """Where `claim` is read, and that this is another version than the one that serves."""
+    served = view.served
+    if served.engine != claim.project or served.version == claim.version:
+        return claim.citation
+    return f"{claim.citation} (read in {claim.version}, held to be the same in {served.version})"
 
 
 def cited(view: View, *words: str) -> str | None:
@@ -124,5 +140,5 @@ def cited(view: View, *words: str) -> str | None:
     for word in words:
         claim = next((c for c in view.served.claims if word in c.text.casefold()), None)
         if claim is not None:
-            found[claim.citation] = None
+            found[source_of(view, claim)] = None
     return "; ".join(found) or None

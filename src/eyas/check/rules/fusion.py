@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import ClassVar
 
-from eyas.check.finding import Finding, Skip
+from eyas.check.finding import Finding, Severity, Skip
 from eyas.check.rules.fact import FactRule, cited, remedy, with_source
-from eyas.check.rules.rule import ViewRule
-from eyas.check.view import View
+from eyas.check.rules.rule import TrainedRule, ViewRule
+from eyas.check.view import Trained, View
 from eyas.spec import Eagle3Spec, Fused, LastState, Unfused
 
 
@@ -195,6 +196,44 @@ class LastStateDiffers(FactRule):
     effect = "the drafter sees a state of another scale"
 
 
+class TwoFusionNorms(TrainedRule):
+    """Both norms before fc at once.
+
+    What it checks
+        Whether the drafter has a norm over the concatenated states and one for each state.
+
+    Why it matters
+        The trainers know the two as alternatives; engines that read both apply both, one after
+        the other. Which of them the drafter was trained with the files do not say.
+
+    How to fix it
+        Keep the one that was trained: set norm_before_fc or fc_norm to false.
+
+    Example
+        A config with "norm_before_fc": true and "fc_norm": true.
+    """
+
+    code = "F307"
+    name = "two-fusion-norms"
+    severity: ClassVar[Severity] = Severity.WARNING
+    effect = "fc may see states that were normed once more than trained"
+
+    def _look(self, trained: Trained) -> Iterator[Finding | Skip]:
+        spec = trained.spec
+        if not isinstance(spec, Eagle3Spec) or not isinstance(spec.conditioning, Fused):
+            return
+        whole, each = spec.conditioning.input_norm, spec.conditioning.fc_norm
+        if whole.value and each.value:
+            yield self.finding(
+                place=each.key,
+                message="the drafter has a norm over the states together and one for each of them;"
+                " trainers know them as alternatives",
+                expected="one of norm_before_fc and fc_norm",
+                found=f"both ({whole.key} and {each.key})",
+                advice="keep the norm that was trained: set norm_before_fc or fc_norm to false",
+            )
+
+
 RULES = (
     FusionBypassed(),
     FusionAdded(),
@@ -202,4 +241,5 @@ RULES = (
     FusionNormDiffers(),
     FusionBiasDiffers(),
     LastStateDiffers(),
+    TwoFusionNorms(),
 )

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from eyas.check.finding import Finding, Skip
+from eyas.check.rules.fact import with_source
 from eyas.check.rules.rule import NO_TARGET, TrainedRule
 from eyas.check.view import Trained
 from eyas.errors import TargetError
@@ -55,7 +56,7 @@ class WidthMismatch(TrainedRule):
                 f" the target's are {target.hidden_size} wide",
                 expected=f"a target of width {width.value} ({width.key})",
                 found=f"hidden_size {target.hidden_size} ({target.location})",
-                advice=f"eyas inspect {trained.checkpoint.location}",
+                advice=f"eyas inspect {trained.draft}",
             )
 
 
@@ -94,7 +95,7 @@ class VocabularyMismatch(TrainedRule):
                 f" the target has {target.vocab_size}",
                 expected=f"a target with {size.value} tokens ({size.key})",
                 found=f"vocab_size {target.vocab_size} ({target.location})",
-                advice=f"eyas inspect {trained.checkpoint.location}",
+                advice=f"eyas inspect {trained.draft}",
             )
 
 
@@ -135,8 +136,8 @@ class BoundaryOutside(TrainedRule):
                 place=boundaries.key,
                 message=error.message,
                 expected=f"boundaries within 0 to {target.num_layers}",
-                found=str(boundaries.value),
-                advice=f"eyas inspect {trained.checkpoint.location}",
+                found=with_source(boundaries),
+                advice=f"eyas inspect {trained.draft}",
             )
 
 

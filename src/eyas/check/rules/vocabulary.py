@@ -148,7 +148,7 @@ class MaskDisagrees(TrainedRule):
     """A training mask that names other tokens than the map.
 
     What it checks
-        Whether the tokens that t2d marks are those that d2t maps to.
+        Whether t2d has one entry for each token of vocab_size, and marks those that d2t maps to.
 
     Why it matters
         No engine reads t2d, so nothing is served wrongly; but a trainer that resumes from the
@@ -178,6 +178,17 @@ class MaskDisagrees(TrainedRule):
             mask = trained.checkpoint.read_integers(names["t2d"])
         except CheckpointError as error:
             yield self.skip(error.message)
+            return
+        size = spec.vocab_size
+        if len(mask) != size.value:
+            yield self.finding(
+                place=trained.checkpoint.place(names["t2d"]),
+                message=f"t2d marks tokens of a vocabulary of {len(mask)},"
+                f" and vocab_size is {size.value}",
+                expected=f"{size.value} entries ({size.key})",
+                found=f"{len(mask)} entries",
+                advice="write the target's vocab_size into the config, or t2d anew from d2t",
+            )
             return
         marked = {i for i, flag in enumerate(mask) if flag}
         mapped = {i + offset for i, offset in enumerate(offsets)}

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from eyas.checkpoint import TargetFacts
+from eyas.engines.capture import Capture, default_count
 from eyas.engines.config import layer_ids
 from eyas.engines.sglang import claims
 from eyas.engines.sglang.contract import Contract
@@ -26,15 +26,6 @@ _FIRST_ID_DECIDES = frozenset(
         "Glm4MoeLiteForCausalLM",
     }
 )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Capture:
-    """The boundaries in capture order, how many of them the target really hands over, and why."""
-
-    boundaries: Fact[Boundaries]
-    count: int
-    claims: tuple[Claim, ...]
 
 
 def capture_of(
@@ -67,14 +58,18 @@ def capture_of(
     wanted = tuple(sorted(captured))
     default = DefaultBoundaries()
     if contract.graphs_reset_ids and graphs and not _is_default(wanted, default, layers):
-        fact: Fact[Boundaries] = assumed(default, _KEY, whose=whose)
         return Capture(
-            boundaries=fact,
+            boundaries=assumed(default, _KEY, whose=whose),
             # prompts are read without graphs, so their width is the configured one
             count=len(captured),
             claims=(*reasons, claims.GRAPH_RESET, claims.DEFAULT_IDS),
         )
-    return Capture(boundaries=declared(wanted, _KEY), count=len(captured), claims=reasons)
+    fact: Fact[Boundaries] = declared(wanted, _KEY)
+    if contract.first_id_decides and not architecture and ids[0] != 1:
+        # Some targets would add nothing to these ids, and this one is not known.
+        fact = assumed(wanted, _KEY, whose=f"{whose} for most targets")
+        reasons = (*reasons, claims.FIRST_ID)
+    return Capture(boundaries=fact, count=len(captured), claims=reasons)
 
 
 def _is_default(wanted: tuple[int, ...], default: DefaultBoundaries, layers: int | None) -> bool:
@@ -89,7 +84,7 @@ def _default(architecture: str, layers: int | None, whose: str) -> Capture:
             count=3,
             claims=(claims.DEFAULT_IDS, claims.MINIMAX_DEFAULT),
         )
-    count = 3 if layers is None else len({2, layers // 2, layers - 3})
+    count = default_count(layers)
     boundaries: Fact[Boundaries] = assumed(DefaultBoundaries(), _KEY, whose=whose)
     return Capture(boundaries=boundaries, count=count, claims=(claims.DEFAULT_IDS,))
 

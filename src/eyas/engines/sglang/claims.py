@@ -82,7 +82,7 @@ DEFAULT_IDS = _claim(
     "933-941",
 )
 FIRST_ID = _claim(
-    "this target adds 1 to the ids only when the first of them is 1",
+    "deepseek_v2 and its copies add 1 to the ids only when the first of them is 1",
     "sglang/srt/models/deepseek_v2.py",
     "3470-3473",
 )

@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from eyas.checkpoint import Checkpoint
+from eyas.engines.capture import USUAL_STATES, expected_count, nested_flag, uses_states
 from eyas.engines.config import LLAMA_DEFAULTS, ConfigView
 from eyas.engines.rope import rope_of
 from eyas.engines.sglang import claims
 from eyas.engines.sglang.contract import Contract
 from eyas.engines.sizes import Sizes, sizes_of
 from eyas.engines.stop import NotCovered, Refused
-from eyas.spec import Fact, Feedback, Rope, Stage, assumed, declared
+from eyas.spec import Fact, Feedback, Rope, Stage, assumed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,11 +71,12 @@ def draft_config(checkpoint: Checkpoint, contract: Contract) -> ConfigView:
 def drafter_of(config: ConfigView, contract: Contract) -> Drafter:
     """The drafter that `config` describes; refuses where construction raises."""
     sizes = _sizes(config, contract)
-    eagle_config = config.table("eagle_config")
     return Drafter(
         config=config,
         sizes=sizes,
-        count=_count(config, contract),
+        count=expected_count(config)
+        if contract.counts_states
+        else assumed(USUAL_STATES, config.key("num_aux_hidden_states"), whose=config.whose),
         head_from_target=config.get("draft_vocab_size") is None,
         keeps_embedding=config.has("target_hidden_size")
         and sizes.target_hidden_size.value != sizes.hidden_size.value,
@@ -85,12 +87,7 @@ def drafter_of(config: ConfigView, contract: Contract) -> Drafter:
         input_norm=_input_norm(config, contract),
         feedback=_feedback(config, contract),
         rope=rope_of(config, reads_rope_parameters=contract.rope_parameters),
-        uses_states=declared(
-            bool(eagle_config["use_aux_hidden_state"]),
-            config.key("eagle_config.use_aux_hidden_state"),
-        )
-        if "use_aux_hidden_state" in eagle_config
-        else assumed(True, config.key("eagle_config.use_aux_hidden_state"), whose=config.whose),
+        uses_states=uses_states(config),
     )
 
 
@@ -113,20 +110,6 @@ def _sizes(config: ConfigView, contract: Contract) -> Sizes:
     return sizes
 
 
-def _count(config: ConfigView, contract: Contract) -> Fact[int]:
-    """The number of states that fc is sized for."""
-    key = config.key("num_aux_hidden_states")
-    if not contract.counts_states:
-        return assumed(3, key, whose=config.whose)
-    given = config.get("num_aux_hidden_states")
-    if given is not None:
-        return config.whole("num_aux_hidden_states")
-    ids = config.table("eagle_config").get("eagle_aux_hidden_state_layer_ids")
-    if isinstance(ids, list) and ids:
-        return declared(len(ids), config.key("eagle_config.eagle_aux_hidden_state_layer_ids"))
-    return assumed(3, key, whose=config.whose)
-
-
 def _fc_norm(config: ConfigView, contract: Contract) -> Fact[bool]:
     if not contract.fc_norm:
         return assumed(False, config.key("fc_norm"), whose=config.whose)
@@ -135,11 +118,7 @@ def _fc_norm(config: ConfigView, contract: Contract) -> Fact[bool]:
 
 
 def _input_norm(config: ConfigView, contract: Contract) -> Fact[bool]:
-    nested = config.table("eagle_config")
-    if "norm_before_fc" in nested:
-        fact = declared(bool(nested["norm_before_fc"]), config.key("eagle_config.norm_before_fc"))
-    else:
-        fact = config.flag("norm_before_fc")
+    fact = nested_flag(config, "norm_before_fc") or config.flag("norm_before_fc")
     if contract.norm_before_fc is None and fact.value:
         raise NotCovered(
             f"{fact.key} is true, and whether SGLang {contract.version} reads it is not known:"

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from eyas.engines.launch import LaunchKey, Settings
 
+CONTEXT = "context_length"
+
 LAUNCH_KEYS = (
     LaunchKey(
         name="speculative_algorithm",
         values=("EAGLE3", "EAGLE", "NEXTN"),
         meaning="EAGLE3 unless given; NEXTN is an alias of EAGLE",
+        sound="EAGLE3",
     ),
-    LaunchKey(name="speculative_num_steps", values=None, meaning="draft steps"),
-    LaunchKey(name="speculative_eagle_topk", values=None, meaning="branches of the draft tree"),
-    LaunchKey(name="speculative_num_draft_tokens", values=None, meaning="tokens to verify"),
     LaunchKey(
         name="disable_cuda_graph",
         values=("false", "true"),
         meaning="up to 0.5.10.post1, graphs put the default layer ids in place",
     ),
-    LaunchKey(name="context_length", values=None, meaning="longest sequence"),
+    LaunchKey(name=CONTEXT, values=None, meaning="longest sequence"),
 )
 
 ALGORITHM_KEY = "launch :: speculative_algorithm"

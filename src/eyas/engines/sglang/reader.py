@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from eyas.checkpoint import Checkpoint, TargetFacts
-from eyas.engines.launch import Settings
+from eyas.engines.capture import Capture, replaced_by_target, target_width
+from eyas.engines.launch import Settings, context_of
 from eyas.engines.sglang import claims
 from eyas.engines.sglang.architecture import require_llama_eagle3
-from eyas.engines.sglang.boundaries import Capture, capture_of
+from eyas.engines.sglang.boundaries import capture_of
 from eyas.engines.sglang.contract import Contract, contract_of
 from eyas.engines.sglang.drafter import Drafter, draft_config, drafter_of
-from eyas.engines.sglang.launch import ALGORITHM_KEY, serves_as_eagle, uses_graphs
+from eyas.engines.sglang.launch import ALGORITHM_KEY, CONTEXT, serves_as_eagle, uses_graphs
 from eyas.engines.sglang.loader import load, parameters_of
 from eyas.engines.spec_of import embedding_of, head_of, spec_of, vocab_map_of
 from eyas.engines.stop import Refused
@@ -18,7 +19,6 @@ from eyas.spec import (
     Claim,
     Eagle3Spec,
     Fact,
-    FromTarget,
     Fused,
     Landing,
     LastState,
@@ -71,7 +71,7 @@ def read(
             )
         spec = _spec(checkpoint, drafter, capture, target, eagle=eagle)
         loading = load(checkpoint.tensors.values(), parameters_of(drafter, contract), contract)
-        landing = loading.landing(_replaced(spec, drafter))
+        landing = loading.landing(replaced_by_target(spec, tied=drafter.tied.value))
         _require_width(drafter, capture, contract, target, spec, eagle=eagle)
     except Refused as end:
         refusal = end.refusal
@@ -85,6 +85,7 @@ def read(
         slides=slides,
         refusal=refusal,
         claims=tuple(dict.fromkeys(used)),
+        context=context_of(settings, CONTEXT),
     )
 
 
@@ -113,12 +114,6 @@ def _claims(drafter: Drafter, capture: Capture, contract: Contract, *, eagle: bo
     return used
 
 
-def _target_width(drafter: Drafter, target: TargetFacts | None) -> int:
-    if target is not None and target.hidden_size is not None:
-        return target.hidden_size
-    return drafter.sizes.target_hidden_size.value
-
-
 def _without_fc(
     drafter: Drafter,
     capture: Capture,
@@ -142,7 +137,7 @@ def _without_fc(
             ),
             after_final_norm=drafter.uses_states.map(lambda _: True),
         )
-    width = capture.count * _target_width(drafter, target)
+    width = capture.count * target_width(drafter.sizes, target)
     if width == drafter.sizes.hidden_size.value:
         return Unfused(
             reason=capture.boundaries.map(
@@ -211,15 +206,6 @@ def _spec(
     )
 
 
-def _replaced(spec: Eagle3Spec, drafter: Drafter) -> dict[str, FromTarget]:
-    replaced = {}
-    if spec.embedding.value is Ownership.TARGET:
-        replaced["model.embed_tokens.weight"] = FromTarget(what="embed_tokens.weight")
-    if spec.head.value is Ownership.TARGET and not drafter.tied.value:
-        replaced["lm_head.weight"] = FromTarget(what="lm_head.weight")
-    return replaced
-
-
 def _require_width(
     drafter: Drafter,
     capture: Capture,
@@ -230,7 +216,7 @@ def _require_width(
     eagle: bool,
 ) -> None:
     """Refuse where the first forward pass raises."""
-    one = _target_width(drafter, target)
+    one = target_width(drafter.sizes, target)
     hidden = drafter.sizes.hidden_size.value
     states = 1 if eagle or not drafter.uses_states.value else capture.count
     if spec.embedding.value is Ownership.TARGET and one != hidden:

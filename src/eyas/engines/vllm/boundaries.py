@@ -2,23 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from eyas.checkpoint import TargetFacts
+from eyas.engines.capture import Capture, default_count
 from eyas.engines.config import ConfigView, layer_ids
 from eyas.engines.vllm import claims
-from eyas.spec import Boundaries, Claim, DefaultBoundaries, Fact, assumed, declared
+from eyas.spec import Boundaries, DefaultBoundaries, Fact, assumed, declared
 
 _TOP = "eagle_aux_hidden_state_layer_ids"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Capture:
-    """The boundaries in capture order, how many of them the target really hands over, and why."""
-
-    boundaries: Fact[Boundaries]
-    count: int
-    claims: tuple[Claim, ...]
 
 
 def capture_of(config: ConfigView, runner: str, target: TargetFacts | None) -> Capture:
@@ -27,7 +17,7 @@ def capture_of(config: ConfigView, runner: str, target: TargetFacts | None) -> C
     reason = claims.IDS_V1 if runner == "v1" else claims.IDS_V2
     found = _configured(config, runner)
     if found is None:
-        count = 3 if layers is None else len({2, layers // 2, layers - 3})
+        count = default_count(layers)
         default: Fact[Boundaries] = assumed(
             DefaultBoundaries(), config.key(_TOP), whose=config.whose
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from eyas.checkpoint import TargetFacts
+from eyas.engines.capture import expected_count, nested_flag, uses_states
 from eyas.engines.config import ConfigView
 from eyas.engines.rope import rope_of
 from eyas.engines.sizes import Sizes, sizes_of
@@ -45,12 +46,12 @@ def drafter_of(config: ConfigView, target: TargetFacts | None) -> Drafter:
     return Drafter(
         config=config,
         sizes=sizes,
-        count=_count(config),
+        count=expected_count(config),
         qkv_bias=qkv_bias,
         out_bias=qkv_bias.value or config.flag("bias").value,
         mlp_bias=config.flag("mlp_bias").value,
         fc_norm=config.flag("fc_norm"),
-        input_norm=_nested_flag(config, "norm_before_fc") or config.flag("norm_before_fc"),
+        input_norm=nested_flag(config, "norm_before_fc") or config.flag("norm_before_fc"),
         norm_before_residual=config.flag(
             "norm_before_residual", bool(config.defaults.get("norm_before_residual", False))
         ),
@@ -58,18 +59,10 @@ def drafter_of(config: ConfigView, target: TargetFacts | None) -> Drafter:
             lambda on: Feedback.POST_NORM if on else Feedback.PRE_NORM
         ),
         rope=rope_of(config, reads_rope_parameters=True),
-        uses_states=_nested_flag(config, "use_aux_hidden_state")
-        or assumed(True, config.key("eagle_config.use_aux_hidden_state"), whose=config.whose),
+        uses_states=uses_states(config),
         slides=_slides(config, sizes.num_layers.value),
         maps_ids=draft_vocab.value != target_vocab,
     )
-
-
-def _nested_flag(config: ConfigView, name: str) -> Fact[bool] | None:
-    nested = config.table("eagle_config")
-    if name not in nested:
-        return None
-    return declared(bool(nested[name]), config.key(f"eagle_config.{name}"))
 
 
 def _slides(config: ConfigView, layers: int) -> Fact[bool]:
@@ -79,14 +72,3 @@ def _slides(config: ConfigView, layers: int) -> Fact[bool]:
     if not isinstance(types, list) or not types:
         return assumed(False, config.key(name), whose=config.whose)
     return declared("sliding_attention" in types[:layers], config.key(name))
-
-
-def _count(config: ConfigView) -> Fact[int]:
-    """The number of states that fc is sized for: never from the top-level ids."""
-    name = "num_aux_hidden_states"
-    if config.get(name) is not None:
-        return config.whole(name)
-    ids = config.table("eagle_config").get("eagle_aux_hidden_state_layer_ids")
-    if isinstance(ids, list) and ids:
-        return declared(len(ids), config.key("eagle_config.eagle_aux_hidden_state_layer_ids"))
-    return assumed(3, config.key(name), whose=config.whose)

@@ -5,15 +5,16 @@ from __future__ import annotations
 from eyas.engines.launch import LaunchKey, Settings
 
 METHOD_KEY = "launch :: method"
+CONTEXT = "max_model_len"
 
 LAUNCH_KEYS = (
     LaunchKey(
         name="method",
         values=("eagle3", "eagle", "auto"),
         meaning="eagle3 unless given; auto is what vLLM guesses from the path",
+        sound="eagle3",
     ),
-    LaunchKey(name="num_speculative_tokens", values=None, meaning="draft steps"),
-    LaunchKey(name="max_model_len", values=None, meaning="longest sequence"),
+    LaunchKey(name=CONTEXT, values=None, meaning="longest sequence"),
 )
 
 

@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 from eyas.checkpoint import Checkpoint, TargetFacts
-from eyas.engines.launch import Settings
+from eyas.engines.capture import Capture, replaced_by_target, target_width
+from eyas.engines.launch import Settings, context_of
 from eyas.engines.spec_of import embedding_of, head_of, spec_of, vocab_map_of
 from eyas.engines.stop import NotCovered, Refused
 from eyas.engines.vllm import claims
-from eyas.engines.vllm.boundaries import Capture, capture_of
+from eyas.engines.vllm.boundaries import capture_of
 from eyas.engines.vllm.config import draft_config, is_speculators
 from eyas.engines.vllm.drafter import Drafter, drafter_of
-from eyas.engines.vllm.launch import METHOD_KEY, method_of
+from eyas.engines.vllm.launch import CONTEXT, METHOD_KEY, method_of
 from eyas.engines.vllm.loader import load
 from eyas.spec import (
     Claim,
     Eagle3Spec,
     Fact,
-    FromTarget,
     Fused,
     Landing,
     LastState,
     LaterNorm,
-    Ownership,
     Refusal,
     Served,
     Stage,
@@ -63,7 +62,7 @@ def read(
         unfused = _without_fc(drafter, capture, method, runner)
         used += _claims(drafter, capture, unfused, method, speculators=speculators)
         spec = _spec(checkpoint, drafter, capture, unfused, target)
-        landing = load(checkpoint.tensors.values(), drafter).landing(_replaced(spec))
+        landing = load(checkpoint.tensors.values(), drafter).landing(replaced_by_target(spec))
         _require_width(drafter, capture, unfused, target)
     except Refused as end:
         refusal = end.refusal
@@ -77,6 +76,7 @@ def read(
         slides=slides,
         refusal=refusal,
         claims=tuple(dict.fromkeys(used)),
+        context=context_of(settings, CONTEXT),
     )
 
 
@@ -136,12 +136,6 @@ def _without_fc(
     return None
 
 
-def _target_width(drafter: Drafter, target: TargetFacts | None) -> int:
-    if target is not None and target.hidden_size is not None:
-        return target.hidden_size
-    return drafter.sizes.target_hidden_size.value
-
-
 def _spec(
     checkpoint: Checkpoint,
     drafter: Drafter,
@@ -161,7 +155,7 @@ def _spec(
     map_name = next((n for n in reversed(tuple(names)) if "d2t" in n and "t2d" not in n), None)
     has_embedding = any("embed_tokens" in name for name in names)
     has_head = any("lm_head" in name for name in names)
-    same_width = _target_width(drafter, target) == drafter.sizes.hidden_size.value
+    same_width = target_width(drafter.sizes, target) == drafter.sizes.hidden_size.value
     return spec_of(
         config=config,
         sizes=drafter.sizes,
@@ -195,15 +189,6 @@ def _spec(
     )
 
 
-def _replaced(spec: Eagle3Spec) -> dict[str, FromTarget]:
-    replaced = {}
-    if spec.embedding.value is Ownership.TARGET:
-        replaced["model.embed_tokens.weight"] = FromTarget(what="embed_tokens.weight")
-    if spec.head.value is Ownership.TARGET:
-        replaced["lm_head.weight"] = FromTarget(what="lm_head.weight")
-    return replaced
-
-
 def _require_width(
     drafter: Drafter,
     capture: Capture,
@@ -211,7 +196,7 @@ def _require_width(
     target: TargetFacts | None,
 ) -> None:
     """Refuse where the first request raises."""
-    one = _target_width(drafter, target)
+    one = target_width(drafter.sizes, target)
     hidden = drafter.sizes.hidden_size.value
     if isinstance(unfused, Unfused):
         if capture.count * one != hidden:
