@@ -39,13 +39,13 @@ def demo(
 ) -> None:
     """Watch a drafter draft, lose its layer, and get it back.
 
-    SmolLM2-135M-Instruct and a drafter that eyas trained for it answer 24
-    prompts on the CPU. Every number is measured while you wait; every verdict
-    comes from the files. Exit code 1 if a step does not go as it should.
-
     eyas demo
 
     eyas demo --keep ./eyas-demo --max-new 64
+
+    SmolLM2-135M-Instruct and a drafter that eyas trained for it answer 24
+    prompts on the CPU. Every number is measured while you wait; every verdict
+    comes from the files. Exit code 1 if a step does not go as it should.
     """
     from tempfile import TemporaryDirectory
 
