@@ -62,7 +62,7 @@ def test_every_command_has_help_with_an_example(
 ) -> None:
     name = panel_and_command[1].__name__
     paragraphs = (panel_and_command[1].__doc__ or "").split("\n\n")
-    for example in paragraphs[1:3] if name != "demo" else ():  # right after the first line
+    for example in paragraphs[1:3]:  # right after the first line
         assert f"eyas {name}" in example
     assert main([name, "--help"]) == 0
     assert f"eyas {name} " in capsys.readouterr().out
