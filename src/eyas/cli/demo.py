@@ -22,7 +22,7 @@ def demo(
     ] = None,
     max_new: Annotated[
         int, typer.Option("--max-new", min=8, help="New tokens for each prompt.")
-    ] = 32,
+    ] = 24,
     plot: Annotated[
         Path | None,
         typer.Option(
