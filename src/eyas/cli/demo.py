@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -59,7 +60,9 @@ def demo(
             plot = folder / "acceptance.png"
         failed = _play(folder, max_new, quiet, style_of(color), plot)
     if keep is not None:
-        hint(f"eyas check {folder / 'flattened'} --engine sglang@0.5.10.post1,vllm@0.33.0")
+        hint(
+            f"eyas check {quote(str(folder / 'flattened'))} --engine sglang@0.5.10.post1,vllm@0.33.0"
+        )
     if failed:
         raise typer.Exit(1)
 

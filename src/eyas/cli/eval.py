@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -133,12 +134,12 @@ def eval(  # noqa: A001 - the command's name; nothing here evaluates strings
     from eyas.decode.outcomes import Outcomes, settings_of
     from eyas.decode.picture import draw, drawable
     from eyas.decode.trial import Trial
-    from eyas.engines import EngineRef
+    from eyas.engines import ENGINES, EngineRef
 
     refs = [ref for name in served or () for ref in EngineRef.parse_list(name)]
     setting = launch_of(launch)
     if launch and not refs:
-        raise UsageError("--launch is for an engine", hint="add --as-served ENGINE@VERSION")
+        raise UsageError("--launch is for an engine", hint="add --as-served sglang@0.5.23")
     if plot is not None:
         drawable(plot)
     chosen = limited(read_any_prompts(prompts), limit)
@@ -182,7 +183,8 @@ def eval(  # noqa: A001 - the command's name; nothing here evaluates strings
         result(as_json(evaluation, subject))
     else:
         result(text(evaluation, heading, style_of(color)))
-    hint(f"eyas check {draft} --engine {refs[0] if refs else 'sglang@VERSION,vllm@VERSION'}")
+    newest = ",".join(f"{engine.name}@{engine.newest}" for engine in ENGINES)
+    hint(f"eyas check {quote(draft)} --engine {refs[0] if refs else newest}")
 
 
 def _named(
