@@ -60,9 +60,8 @@ def demo(
             plot = folder / "acceptance.png"
         failed = _play(folder, max_new, quiet, style_of(color), plot)
     if keep is not None:
-        hint(
-            f"eyas check {quote(str(folder / 'flattened'))} --engine sglang@0.5.10.post1,vllm@0.33.0"
-        )
+        flat = quote(str(folder / "flattened"))
+        hint(f"eyas check {flat} --engine sglang@0.5.10.post1,vllm@0.33.0")
     if failed:
         raise typer.Exit(1)
 
