@@ -44,6 +44,8 @@ from eyas.train.vocabulary import (
 DRAFT_VOCABULARY = 8192
 # A prompt's token counts for this share of an answer's, in the vocabulary and in the loss.
 PROMPT_SHARE = 0.2
+# Of a long prompt only the end counts in the loss, for what an answer needs are its keys.
+PROMPT_REACH = 160
 
 
 def main() -> None:
@@ -67,6 +69,8 @@ def _options() -> argparse.Namespace:
     answers.add_argument("answers", type=Path)
     answers.add_argument("--seed", type=int, default=1)
     answers.add_argument("--max-new-tokens", type=int, default=224)
+    answers.add_argument("--max-prompt-tokens", type=int, default=300)
+    answers.add_argument("--batch-size", type=int, default=128)
     states = stages.add_parser("states")
     states.add_argument("answers", type=Path)
     states.add_argument("states", type=Path)
@@ -89,8 +93,8 @@ def _options() -> argparse.Namespace:
 
 def _answers(options: argparse.Namespace, target: Target) -> None:
     settings = AnswerSettings(
-        batch_size=128,
-        max_prompt_tokens=300,
+        batch_size=options.batch_size,
+        max_prompt_tokens=options.max_prompt_tokens,
         max_new_tokens=options.max_new_tokens,
         temperatures=(0.0, 0.7, 1.0),
         seed=options.seed,
@@ -147,7 +151,7 @@ def _train(options: argparse.Namespace, target: Target) -> None:
     settings = TrainSettings(
         passes=options.passes,
         batch_tokens=options.batch_tokens,
-        max_length=512,
+        max_length=1536,
         unroll_steps=3,
         step_decay=0.9,
         learning_rate=options.learning_rate,
@@ -155,6 +159,7 @@ def _train(options: argparse.Namespace, target: Target) -> None:
         weight_decay=0.01,
         gradient_clip=1.0,
         prompt_weight=PROMPT_SHARE,
+        prompt_reach=PROMPT_REACH,
         seed=0,
         bf16=True,
         held_out_every=40,

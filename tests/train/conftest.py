@@ -13,6 +13,7 @@ from eyas.spec import (
     Eagle3Spec,
     Feedback,
     Fused,
+    LaterNorm,
     Mha,
     Ownership,
     Rope,
@@ -25,13 +26,15 @@ HIDDEN, VOCAB, DRAFT_VOCAB, CAPTURED = 12, 40, 16, 3
 HERE = "test"
 
 
-def spec_of(*, residual: bool, feedback: Feedback, fc_norm: bool, input_norm: bool) -> Eagle3Spec:
+def spec_of(
+    *, residual: bool, feedback: Feedback, fc_norm: bool, input_norm: bool, layers: int
+) -> Eagle3Spec:
     return Eagle3Spec(
         hidden_size=declared(HIDDEN, HERE),
         target_hidden_size=declared(HIDDEN, HERE),
         intermediate_size=declared(20, HERE),
-        num_layers=declared(1, HERE),
-        later_norm=absent(HERE),
+        num_layers=declared(layers, HERE),
+        later_norm=declared(LaterNorm.INPUT_LAYERNORM, HERE) if layers > 1 else absent(HERE),
         attention=Mha(
             num_heads=declared(4, HERE),
             num_kv_heads=declared(2, HERE),
@@ -63,7 +66,7 @@ def spec_of(*, residual: bool, feedback: Feedback, fc_norm: bool, input_norm: bo
 
 @pytest.fixture
 def make_drafter() -> Callable[..., Drafter]:
-    """``make(residual=, feedback=, fc_norm=, input_norm=, dtype=)``: random weights, fixed seed."""
+    """``make(residual=, feedback=, …, layers=, dtype=)``: random weights, fixed seed."""
 
     def make(
         *,
@@ -71,6 +74,7 @@ def make_drafter() -> Callable[..., Drafter]:
         feedback: Feedback = Feedback.PRE_NORM,
         fc_norm: bool = False,
         input_norm: bool = False,
+        layers: int = 1,
         dtype: torch.dtype = torch.float64,
     ) -> Drafter:
         chance = torch.Generator().manual_seed(3)
@@ -78,7 +82,13 @@ def make_drafter() -> Callable[..., Drafter]:
         def random(*shape: int) -> Tensor:
             return torch.randn(shape, generator=chance, dtype=torch.float64)
 
-        spec = spec_of(residual=residual, feedback=feedback, fc_norm=fc_norm, input_norm=input_norm)
+        spec = spec_of(
+            residual=residual,
+            feedback=feedback,
+            fc_norm=fc_norm,
+            input_norm=input_norm,
+            layers=layers,
+        )
         embedding, head = random(VOCAB, HIDDEN), random(VOCAB, HIDDEN)
         drafter = Drafter(spec, embedding=embedding.to(dtype), head=head.to(dtype)).to(dtype)
         with torch.no_grad():

@@ -14,7 +14,7 @@ from torch import Tensor
 from eyas.data.states import Origin, StateStore
 from eyas.errors import UsageError
 from eyas.model.drafter import Drafter
-from eyas.train.batches import Batch, batch_plan, channel_rms, make_batch, split_held_out
+from eyas.train.batches import Batch, Weighing, batch_plan, channel_rms, make_batch, split_held_out
 from eyas.train.loop import Progress, train
 from eyas.train.settings import TrainSettings
 
@@ -29,6 +29,7 @@ SETTINGS = TrainSettings(
     weight_decay=0.01,
     gradient_clip=1.0,
     prompt_weight=0.2,
+    prompt_reach=2,
     seed=0,
     bf16=False,
     held_out_every=8,
@@ -191,13 +192,26 @@ def test_too_few_examples_are_refused(
 def test_every_training_example_is_in_the_plan_once(store: StateStore) -> None:
     training, held_out = split_held_out(len(store), 8)
     assert held_out == [7, 15, 23]
-    plan = batch_plan(store, training, tokens=48, max_length=16, seed="a")
+    weighing = Weighing(max_length=16, prompt_weight=0.2, prompt_reach=1)
+    plan = batch_plan(store, training, weighing, tokens=48, seed="a")
     assert sorted(index for batch in plan for index in batch) == training
+    assert max(len(batch) for batch in plan) > 2
     for batch in plan:
         longest = max(min(store.length(index), 16) for index in batch)
-        assert len(batch) == 1 or len(batch) * longest <= 48
-    assert plan == batch_plan(store, training, tokens=48, max_length=16, seed="a")
-    assert plan != batch_plan(store, training, tokens=48, max_length=16, seed="b")
+        assert len(batch) == 1 or len(batch) * (longest - 2) <= 48
+    assert plan == batch_plan(store, training, weighing, tokens=48, seed="a")
+    assert plan != batch_plan(store, training, weighing, tokens=48, seed="b")
+
+
+def test_of_a_prompt_the_end_counts_and_of_a_long_text_the_beginning() -> None:
+    weighing = Weighing(max_length=100, prompt_weight=0.2, prompt_reach=8)
+    assert weighing.span(length=60, prompt_length=20) == (11, 59)
+    assert weighing.span(length=60, prompt_length=5) == (1, 59)
+    assert weighing.span(length=200, prompt_length=20) == (11, 99)
+    begin, end = weighing.span(length=200, prompt_length=150)
+    assert begin == end  # its answer is cut off: nothing counts
+    answers_alone = replace(weighing, prompt_weight=0.0)
+    assert answers_alone.span(length=60, prompt_length=20) == (19, 59)
 
 
 def test_a_batch_weighs_answers_fully_and_never_the_last_position(store: StateStore) -> None:
@@ -215,8 +229,7 @@ def batch_on(device: str, store: StateStore) -> Batch:
         store,
         [0, 1],
         torch.ones(36),
-        max_length=64,
-        prompt_weight=0.2,
+        Weighing(max_length=64, prompt_weight=0.2, prompt_reach=2),
         device=torch.device(device),
     )
 

@@ -153,6 +153,18 @@ def test_every_slot_of_the_unrolling_is_such_a_chain(
             torch.testing.assert_close(outputs[step][0, slot], expected[step], atol=1e-6, rtol=0)
 
 
+@pytest.mark.parametrize("layers", [1, 2])
+def test_slots_left_out_change_nothing_behind_them(
+    make_drafter: Callable[..., Drafter], sequence: tuple[Tensor, Tensor, Tensor], layers: int
+) -> None:
+    drafter = make_drafter(layers=layers)
+    ids_T, captured_TC, _ = sequence
+    whole = unroll(drafter, ids_T[None], captured_TC[None], STEPS)
+    behind = unroll(drafter, ids_T[None], captured_TC[None], STEPS, first=3)
+    for every, some in zip(whole, behind, strict=True):
+        torch.testing.assert_close(some, every[:, 3:], atol=1e-12, rtol=0)
+
+
 def test_loss_and_gradient(
     make_drafter: Callable[..., Drafter], sequence: tuple[Tensor, Tensor, Tensor]
 ) -> None:

@@ -12,7 +12,7 @@ from torch import Tensor
 from eyas.data.states import StateStore
 from eyas.errors import UsageError
 from eyas.model.drafter import Drafter
-from eyas.train.batches import Batch, batch_plan, make_batch
+from eyas.train.batches import Batch, Weighing, batch_plan, make_batch
 from eyas.train.settings import TrainSettings
 from eyas.train.unroll import unroll
 
@@ -40,16 +40,20 @@ class HeldOutScore:
 
 def check_scorable(store: StateStore, indices: Sequence[int], settings: TrainSettings) -> None:
     """UsageError unless one of the examples has a slot with all steps ahead of it in its answer."""
+    weighing = _answers_alone(settings)
     for index in indices:
-        # `make_batch` weighs position 0 and the last one with nothing
-        first = max(store.prompt_length(index) - 1, 1)
-        if min(store.length(index), settings.max_length) - 1 - first >= settings.unroll_steps:
+        first, end = weighing.span(store.length(index), store.prompt_length(index))
+        if end - first >= settings.unroll_steps:
             return
     raise UsageError(
         f"none of the {len(indices)} held-out answers has {settings.unroll_steps} tokens"
         f" within the first {settings.max_length} positions, so there is nothing to score",
         hint="hold out more examples, or capture longer answers",
     )
+
+
+def _answers_alone(settings: TrainSettings) -> Weighing:
+    return Weighing(max_length=settings.max_length, prompt_weight=0.0, prompt_reach=0)
 
 
 @torch.inference_mode()
@@ -70,18 +74,10 @@ def held_out_score(
     right = torch.zeros(steps)
     together = torch.zeros(steps)
     slots = 0
-    plan = batch_plan(
-        store, indices, tokens=settings.batch_tokens, max_length=settings.max_length, seed="held"
-    )
+    weighing = _answers_alone(settings)
+    plan = batch_plan(store, indices, weighing, tokens=settings.batch_tokens, seed="held")
     for chosen in plan:
-        batch = make_batch(
-            store,
-            chosen,
-            captured_scale_C,
-            max_length=settings.max_length,
-            prompt_weight=0.0,
-            device=device,
-        )
+        batch = make_batch(store, chosen, captured_scale_C, weighing, device=device)
         with torch.autocast(device.type, dtype=torch.bfloat16, enabled=settings.bf16):
             hits_NK = _hits(drafter, target_head_VH, batch, steps)
         right += hits_NK.sum(0).cpu()
@@ -100,9 +96,11 @@ def _hits(drafter: Drafter, target_head_VH: Tensor, batch: Batch, steps: int) ->
     length = batch.ids_BT.shape[1]
     ahead = [weight[:, 1 + step : 1 + step + length] for step in range(steps)]
     rows, slots = torch.stack(ahead).amin(0).nonzero(as_tuple=True)
-    truth_BT = _argmax(batch.final_BTH, target_head_VH.to(batch.final_BTH.dtype))
+    first = int(slots.min())
+    slots = slots - first
+    truth_BT = _argmax(batch.final_BTH[:, first:], target_head_VH.to(batch.final_BTH.dtype))
     hits = []
-    outputs = unroll(drafter, batch.ids_BT, batch.captured_BTC, steps)
+    outputs = unroll(drafter, batch.ids_BT, batch.captured_BTC, steps, first)
     for step, output_BTH in enumerate(outputs):
         chosen_NH = drafter.norm(output_BTH[rows, slots])
         guesses = drafter.target_ids(_argmax(chosen_NH, drafter.head_VH))

@@ -16,7 +16,7 @@ from eyas.data.states import StateStore
 from eyas.errors import UsageError
 from eyas.model.drafter import Drafter
 from eyas.spec import Fused
-from eyas.train.batches import batch_plan, channel_rms, make_batch, split_held_out
+from eyas.train.batches import Weighing, batch_plan, channel_rms, make_batch, split_held_out
 from eyas.train.held_out import HeldOutScore, check_scorable, held_out_score
 from eyas.train.loss import StepScores, unrolled_loss
 from eyas.train.settings import TrainSettings
@@ -64,14 +64,19 @@ def train(
             f"one in {settings.held_out_every}"
         )
     check_scorable(store, held_out, settings)
+    weighing = Weighing(
+        max_length=settings.max_length,
+        prompt_weight=settings.prompt_weight,
+        prompt_reach=settings.prompt_reach,
+    )
     plan = [
         batch
         for number in range(settings.passes)
         for batch in batch_plan(
             store,
             training,
+            weighing,
             tokens=settings.batch_tokens,
-            max_length=settings.max_length,
             seed=f"{settings.seed}/{number}",
         )
     ]
@@ -89,14 +94,7 @@ def train(
     first = _resume(checkpoint, drafter, optimizer, told)
     for update in range(first, len(plan)):
         began = time.perf_counter()
-        batch = make_batch(
-            store,
-            plan[update],
-            scale_C,
-            max_length=settings.max_length,
-            prompt_weight=settings.prompt_weight,
-            device=device,
-        )
+        batch = make_batch(store, plan[update], scale_C, weighing, device=device)
         for group in optimizer.param_groups:
             group["lr"] = settings.learning_rate * _rate(update, len(plan), settings.warmup_steps)
         with torch.autocast(device.type, dtype=torch.bfloat16, enabled=settings.bf16):

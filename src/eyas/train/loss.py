@@ -37,27 +37,30 @@ def unrolled_loss(
     `dtype`. Position j's prediction of x_{j+1} is made at step k by slot j-1-k.
     """
     rows, positions = batch.weight_BT.nonzero(as_tuple=True)
-    weights_N = batch.weight_BT[rows, positions]
     teacher = Teacher.of(batch.final_BTH[rows, positions].to(dtype), teacher_head_VH)
-    wide = torch.promote_types(dtype, torch.float32)
-    total = torch.zeros((), dtype=wide, device=weights_N.device)
-    scores = []
-    outputs = unroll(drafter, batch.ids_BT, batch.captured_BTC, steps)
-    for step, output_BTH in enumerate(outputs):
-        slots = positions - 1 - step
-        real = slots >= 0
-        chosen_NH = drafter.norm(output_BTH[rows[real], slots[real]])
-        summed, matches = soft_cross_entropy(
-            chosen_NH, drafter.head_VH, teacher.rows(real), weights_N[real]
+    first = max(int(positions.min()) - steps, 0)
+    slots_KN = torch.stack([positions - first - 1 - step for step in range(steps)])
+    # a position whose chain would have started before the text counts at the earlier steps alone
+    weight_KN = batch.weight_BT[rows, positions] * (slots_KN >= 0)
+    share_K1 = weight_KN.sum(-1, keepdim=True).clamp_min(1e-6)
+    decay_K1 = torch.tensor([[step_decay**step] for step in range(steps)], device=share_K1.device)
+    outputs = unroll(drafter, batch.ids_BT, batch.captured_BTC, steps, first)
+    chosen_KNH = torch.stack(
+        [
+            drafter.norm(output_BTH[rows, slots_N.clamp_min(0)])
+            for slots_N, output_BTH in zip(slots_KN, outputs, strict=True)
+        ]
+    )
+    total, loss_K, matches_K = soft_cross_entropy(
+        chosen_KNH, drafter.head_VH, teacher, weight_KN * decay_K1 / share_K1
+    )
+    scores = [
+        StepScores(loss=loss, accuracy=matches / max(count, 1), positions=count)
+        for loss, matches, count in zip(
+            (loss_K / decay_K1[:, 0]).tolist(),
+            matches_K.tolist(),
+            (weight_KN > 0).sum(-1).tolist(),
+            strict=True,
         )
-        mean = summed / weights_N[real].sum().clamp_min(1e-6)
-        total = total + mean * step_decay**step
-        count = int(real.sum())
-        scores.append(
-            StepScores(
-                loss=float(mean.detach()),
-                accuracy=int(matches) / max(count, 1),
-                positions=count,
-            )
-        )
+    ]
     return total, scores

@@ -7,7 +7,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainSettings:
-    """A run of test-time training; lengths and batch sizes count tokens."""
+    """A run of test-time training; lengths and batch sizes count tokens.
+
+    `batch_tokens` are the positions that count, padding included; for `max_length`,
+    `prompt_weight` and `prompt_reach` see `eyas.train.batches.Weighing`.
+    """
 
     passes: int
     batch_tokens: int
@@ -19,6 +23,7 @@ class TrainSettings:
     weight_decay: float
     gradient_clip: float
     prompt_weight: float
+    prompt_reach: int
     seed: int
     bf16: bool
     held_out_every: int
