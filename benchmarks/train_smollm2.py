@@ -1,7 +1,7 @@
 """Train the SmolLM2 drafter of assets/, one stage at a time; every stage resumes what it finds.
 
     python benchmarks/train_smollm2.py answers PROMPTS.jsonl ANSWERS_DIR
-    python benchmarks/train_smollm2.py states ANSWERS_DIR STATES_DIR
+    python benchmarks/train_smollm2.py states ANSWERS_DIR STATES_DIR --unlike PROMPTS…
     python benchmarks/train_smollm2.py vocabulary VOCABULARY.json ANSWERS_DIR…
     python benchmarks/train_smollm2.py train VOCABULARY.json CHECKPOINT.pt OUT_DIR STATES_DIR…
 
@@ -22,7 +22,9 @@ from eyas.data.answer_settings import AnswerSettings
 from eyas.data.answers import answer_prompts
 from eyas.data.conversation import Conversation, read_conversations
 from eyas.data.prompts import read_prompts
+from eyas.data.questions import read_any_prompts
 from eyas.data.states import StateStore, capture_directory
+from eyas.data.windows import Windows
 from eyas.model.llama import LlamaTarget
 from eyas.model.load import load_target, load_tokenizer
 from eyas.model.target import Target
@@ -74,6 +76,13 @@ def _options() -> argparse.Namespace:
     states = stages.add_parser("states")
     states.add_argument("answers", type=Path)
     states.add_argument("states", type=Path)
+    states.add_argument(
+        "--unlike",
+        type=Path,
+        nargs="+",
+        required=True,
+        help="prompts to be measured on: what shares 13 tokens with one is not trained on",
+    )
     vocabulary = stages.add_parser("vocabulary")
     vocabulary.add_argument("vocabulary", type=Path)
     vocabulary.add_argument("answers", type=Path, nargs="+")
@@ -113,10 +122,19 @@ def _answers(options: argparse.Namespace, target: Target) -> None:
 def _states(options: argparse.Namespace, target: Target) -> None:
     boundaries = boundaries_of(DefaultBoundaries(), target.facts.num_layers)
 
-    def progress(file: Path, tokens: int) -> None:
-        print(file.name, tokens, "tokens", flush=True)
+    measured = [prompt for file in options.unlike for prompt in read_any_prompts(file)]
+    windows = Windows(load_tokenizer(options.target), measured)
+    left_out: list[Conversation] = []
 
-    capture_directory(target, boundaries, options.answers, options.states, progress)
+    def progress(file: Path, tokens: int) -> None:
+        print(file.name, tokens, "tokens", len(left_out), "left out so far", flush=True)
+
+    def measured_on(conversation: Conversation) -> bool:
+        touched = windows.touch(conversation.ids)
+        left_out.extend([conversation] if touched else [])
+        return touched
+
+    capture_directory(target, boundaries, options.answers, options.states, progress, measured_on)
 
 
 def _vocabulary(options: argparse.Namespace, target: Target) -> None:

@@ -142,9 +142,11 @@ def capture_directory(
     answers: Path,
     directory: Path,
     progress: Callable[[Path, int], None],
+    unless: Callable[[Conversation], bool] = lambda _: False,
 ) -> None:
     """One state shard for every answer shard; a shard that exists is kept.
 
+    Conversations of which `unless` is true are left out.
     Raises UsageError when one that exists is of another target, boundaries or answers.
     """
     from safetensors.torch import save_file
@@ -153,7 +155,7 @@ def capture_directory(
     origin = Origin(target=target.facts.name, boundaries=tuple(boundaries))
     for answered in shard_files(answers):
         file = directory / f"states-{answered.stem.removeprefix('answers-')}.safetensors"
-        conversations = read_shard(answered)
+        conversations = [c for c in read_shard(answered) if not unless(c)]
         if file.exists():
             _check_kept(file, origin, conversations)
             continue
