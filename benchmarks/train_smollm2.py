@@ -94,6 +94,7 @@ def _options() -> argparse.Namespace:
     training.add_argument("--passes", type=int, default=4)
     training.add_argument("--learning-rate", type=float, default=1e-3)
     training.add_argument("--batch-tokens", type=int, default=2048)
+    training.add_argument("--until", type=int, help="stop after so many updates, to look at it")
     training.add_argument("--start-from", type=Path, help="a drafter that eyas exported")
     training.add_argument("--target-name", help="the target's name in the drafter's config")
     training.add_argument("--card", type=Path, help="becomes README.md")
@@ -193,7 +194,9 @@ def _train(options: argparse.Namespace, target: Target) -> None:
             print(f"{progress.update}/{progress.updates}  {steps}  {speed}", flush=True)
 
     head, kept_ids = target.head_VH, vocabulary.ids_V
-    score = train(drafter, head, kept_ids, store, settings, options.checkpoint, report)
+    score = train(
+        drafter, head, kept_ids, store, settings, options.checkpoint, report, options.until
+    )
     print(score, f"expected tau {score.expected_tau:.3f}")
     export_drafter(
         drafter,

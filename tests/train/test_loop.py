@@ -122,6 +122,29 @@ def test_a_stopped_run_ends_with_the_same_weights(
         assert torch.equal(weight, resumed.state_dict()[name]), name
 
 
+def test_a_run_looked_at_half_way_ends_with_the_same_weights(
+    make_drafter: Make, store: StateStore, tmp_path: Path
+) -> None:
+    whole = make_drafter(dtype=torch.float32)
+    run(whole, store, tmp_path / "whole.pt")
+    updates: list[int] = []
+    for until in (8, 8, None):
+        drafter = make_drafter(dtype=torch.float32)
+        train(
+            drafter,
+            target_head(),
+            KEPT_IDS,
+            store,
+            SETTINGS,
+            tmp_path / "run.pt",
+            lambda progress: updates.append(progress.update),
+            until,
+        )
+    assert updates == list(range(1, updates[-1] + 1))
+    for name, weight in whole.state_dict().items():
+        assert torch.equal(weight, drafter.state_dict()[name]), name
+
+
 def test_a_checkpoint_of_other_settings_is_refused(
     make_drafter: Make, store: StateStore, tmp_path: Path
 ) -> None:

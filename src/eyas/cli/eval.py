@@ -122,8 +122,8 @@ def eval(  # noqa: A001 - the command's name; nothing here evaluates strings
     eyas eval ./draft --target smollm2 --prompts p.jsonl --as-served sglang@0.5.10.post1
 
     Decoding is greedy, and exact in float32. With --as-served each engine's view of the same files
-    is run too; matrices that it leaves uninitialised are filled in three ways, and the result is
-    their range.
+    drafts over the same answers, untimed; matrices that it leaves uninitialised are filled in three
+    ways, and the result is their range.
     """
     from eyas.checkpoint import open_checkpoint
     from eyas.cli.progress import counted

@@ -16,8 +16,9 @@ class Generation:
     """The new tokens of one greedy answer.
 
     `seconds` excludes the prompt's forward pass; the first token comes from that pass, so a rate
-    is (len(tokens) - 1) / seconds. `gaps`, if recorded, holds the target's top-2 logit difference
-    at each token. `acceptance` is None without a drafter.
+    is (len(tokens) - 1) / seconds. It is 0 where nothing was timed (a replay). `gaps`, if
+    recorded, holds the target's top-2 logit difference at each token. `acceptance` is None without
+    a drafter.
     """
 
     tokens: tuple[int, ...]

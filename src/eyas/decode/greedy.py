@@ -77,7 +77,7 @@ def chain_rounds(
     while produced < max_new:
         draft_cache.rollback(seen - following_1T.shape[1])
         hidden_1TH = conditioned(drafter, target, reading)
-        drafts_1K = _draft(drafter, following_1T, hidden_1TH, draft_cache, steps)
+        drafts_1K = draft_chain(drafter, following_1T, hidden_1TH, draft_cache, steps)
         reading = target.forward(torch.cat([last_11, drafts_1K], dim=1), cache, boundaries)
         choice = _Choice.of(target, reading.final_BTH)
         drafts = drafts_1K[0].tolist()
@@ -155,10 +155,10 @@ def _kept(tokens: Sequence[int], ends: frozenset[int], room: int) -> int:
     return min(end, room)
 
 
-def _draft(
+def draft_chain(
     drafter: Drafter, ids_1T: Tensor, hidden_1TH: Tensor, cache: DraftCache, steps: int
 ) -> Tensor:
-    """A chain of `steps` draft tokens, as target ids [1, steps]."""
+    """A chain of `steps` draft tokens, as target ids [1, steps], after the pairs that are given."""
     drafted = []
     for _ in range(steps):
         output_11H = last_output(drafter, ids_1T, hidden_1TH, cache)

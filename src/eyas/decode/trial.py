@@ -10,6 +10,7 @@ from eyas.decode.evaluation import ArmResult, Evaluation, Run
 from eyas.decode.generation import Generation
 from eyas.decode.greedy import generate
 from eyas.decode.outcomes import Outcome, Outcomes, prompt_digest
+from eyas.decode.replay import replay
 from eyas.errors import EngineError, UnsupportedError
 from eyas.model.drafter import Drafter
 from eyas.model.target import Target
@@ -47,7 +48,8 @@ class Trial:
         """Answer every prompt under every arm, and with `baseline` by the target alone as well.
 
         The target alone answers each prompt right before the drafter as trained does, so that
-        both meet the same load of the machine.
+        both meet the same load of the machine. What engines would have accepted is replayed on the
+        answer of the drafter as trained, which comes first: nothing is timed of it.
         """
         plain: list[Generation] = []
         results = []
@@ -87,7 +89,10 @@ class Trial:
             outcome = self._held(prompt, arm.label, fill)
             if outcome is None:
                 drafter = drafter or build.drafter()
-                outcome = self._answer(prompt, arm.label, fill, drafter)
+                if arm.engine is None:
+                    outcome = self._answer(prompt, arm.label, fill, drafter)
+                else:
+                    outcome = self._replay(prompt, arm.label, fill, drafter)
             advance()
             yield outcome
 
@@ -109,13 +114,27 @@ class Trial:
             drafter=drafter,
             steps=0 if drafter is None else self.steps,
         )
+        # the file holds no gaps either
+        return self._keep(prompt, arm, fill, replace(generation, gaps=None))
+
+    def _replay(self, prompt: NamedPrompt, arm: str, fill: str | None, drafter: Drafter) -> Outcome:
+        answered = self.outcomes.get(AS_TRAINED, None, prompt.digest)
+        assert answered is not None  # `run` takes the arms in order
+        tokens = answered.generation.tokens
+        acceptance = replay(self.target, drafter, prompt.ids, tokens, steps=self.steps)
+        generation = Generation(tokens=tokens, seconds=0.0, gaps=None, acceptance=acceptance)
+        return self._keep(prompt, arm, fill, generation)
+
+    def _keep(
+        self, prompt: NamedPrompt, arm: str, fill: str | None, generation: Generation
+    ) -> Outcome:
         outcome = Outcome(
             arm=arm,
             fill=fill,
             prompt=prompt.digest,
             id=prompt.id,
             category=prompt.category,
-            generation=replace(generation, gaps=None),  # the file holds no gaps either
+            generation=generation,
         )
         self.outcomes.add(outcome)
         return outcome

@@ -43,8 +43,11 @@ def train(
     settings: TrainSettings,
     checkpoint: Path,
     report: Callable[[Progress], None],
+    until: int | None = None,
 ) -> HeldOutScore:
     """Train `drafter` in place on `store`; returns the score on its held-out examples.
+
+    With `until` the run stops after so many updates, to be measured; the next one goes on.
 
     `target_head_VH` is the target's whole head, and all runs on its device; `kept_ids_V` is the
     draft vocabulary. fc is trained
@@ -92,7 +95,8 @@ def train(
         drafter.fc.weight.div_(scale_C)
     told = {"settings": asdict(settings), "updates": len(plan), "data": store.digest()}
     first = _resume(checkpoint, drafter, optimizer, told)
-    for update in range(first, len(plan)):
+    end = len(plan) if until is None else min(until, len(plan))
+    for update in range(first, end):
         began = time.perf_counter()
         batch = make_batch(store, plan[update], scale_C, weighing, device=device)
         for group in optimizer.param_groups:
@@ -124,7 +128,8 @@ def train(
                 held_out=held,
             )
         )
-    _save(checkpoint, drafter, optimizer, told, len(plan))
+    if first < end:
+        _save(checkpoint, drafter, optimizer, told, end)
     score = held_out_score(drafter, target_head_VH, store, held_out, scale_C, settings)
     with torch.no_grad():
         drafter.fc.weight.mul_(scale_C)
