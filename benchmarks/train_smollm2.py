@@ -33,6 +33,7 @@ from eyas.spec import DefaultBoundaries, boundaries_of
 from eyas.train.batches import channel_rms
 from eyas.train.export import export_drafter
 from eyas.train.fresh import fresh_drafter
+from eyas.train.inherit import inherit
 from eyas.train.loop import Progress, train
 from eyas.train.settings import TrainSettings
 from eyas.train.vocabulary import (
@@ -162,11 +163,12 @@ def _kept(counts: dict, size: int, target: Target) -> DraftVocabulary:
 def _train(options: argparse.Namespace, target: Target) -> None:
     vocabulary = read_vocabulary(options.vocabulary, target.facts.vocab_size)
     store = StateStore(options.states)
-    if options.start_from is None:
-        rms_C = channel_rms(store, range(min(256, len(store))))
-        drafter = fresh_drafter(target, vocabulary, captured_rms_C=rms_C, seed=0)
-    else:
-        drafter = trained_drafter(open_checkpoint(options.start_from), target).float().train()
+    rms_C = channel_rms(store, range(min(256, len(store))))
+    drafter = fresh_drafter(target, vocabulary, captured_rms_C=rms_C, seed=0)
+    if options.start_from is not None:
+        older = trained_drafter(open_checkpoint(options.start_from), target).float()
+        rows = inherit(drafter, older, target.head_VH)
+        print(f"goes on from {options.start_from}, with {rows} rows of its head")
     settings = TrainSettings(
         passes=options.passes,
         batch_tokens=options.batch_tokens,

@@ -25,9 +25,20 @@ def test_the_most_counted_ids_are_kept_ascending() -> None:
     assert vocabulary.coverage == pytest.approx(10.0 / 10.5)
 
 
+def said(category: str, ids: tuple[int, ...], prompt_length: int) -> Conversation:
+    return Conversation(
+        id="a", category=category, ids=ids, prompt_length=prompt_length, temperature=0.0
+    )
+
+
 def test_prompts_count_for_their_share() -> None:
-    said = Conversation(id="a", category="c", ids=(1, 1, 2, 2), prompt_length=2, temperature=0.0)
-    assert count_tokens([said], 0.25) == {1: 0.5, 2: 2.0}
+    counts = count_tokens([said("c", (1, 1, 2, 2), 2)], 0.25)
+    assert counts == pytest.approx({1: 0.2, 2: 0.8})
+
+
+def test_categories_weigh_the_same_however_much_they_say() -> None:
+    counts = count_tokens([said("c", (1, 2), 1), said("d", (1, *[3, 4] * 50), 1)], 0.0)
+    assert counts == pytest.approx({1: 0.0, 2: 0.5, 3: 0.25, 4: 0.25})
 
 
 @given(

@@ -14,6 +14,7 @@ from eyas.data.answer_settings import AnswerSettings, keep_settings
 from eyas.data.conversation import Conversation, write_shard
 from eyas.data.loops import looped_from
 from eyas.data.prompts import Prompt
+from eyas.decode.prefill import read_prompt
 from eyas.model.llama import LlamaTarget
 
 if TYPE_CHECKING:
@@ -110,8 +111,9 @@ def _generate(
     eos = set(target.facts.eos_ids)
     going = list(range(len(rows)))  # each row's place in the batch; those that end leave it later
     size = len(rows)
+    final_BTH = read_prompt(target, ids_BT, cache).final_BTH
     for step in range(max_new):
-        final_BH = target.forward(ids_BT, cache).final_BTH[:, -1]
+        final_BH = final_BTH[:, -1]
         # only rows that go on draw random numbers, so that what they draw hangs on no other row
         temperatures_B = torch.tensor([row.temperature for row in rows])
         chosen_B = choose(target.logits(final_BH[going]), temperatures_B, generator)
@@ -130,6 +132,7 @@ def _generate(
         # a row that has ended and not left reads any token: nothing reads it
         ids_BT = torch.zeros(size, 1, dtype=torch.int64)
         ids_BT[going, 0] = chosen_B[kept]
+        final_BTH = target.forward(ids_BT, cache).final_BTH
 
 
 def choose(logits_BV: Tensor, temperatures_B: Tensor, generator: torch.Generator) -> Tensor:

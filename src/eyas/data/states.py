@@ -18,6 +18,7 @@ import torch
 from torch import Tensor
 
 from eyas.data.conversation import Conversation, read_shard, shard_files
+from eyas.decode.prefill import read_prompt
 from eyas.errors import UsageError
 from eyas.model.target import Target
 
@@ -196,7 +197,8 @@ def capture(
             ids = conversations[index].ids
             ids_BT[row, : len(ids)] = torch.tensor(ids)
         ids_BT = ids_BT.to(target.embedding_VH.device)
-        reading = target.forward(ids_BT, target.new_cache(len(rows), longest), boundaries)
+        cache = target.new_cache(len(rows), longest)
+        reading = read_prompt(target, ids_BT, cache, boundaries)
         normed_BTH = target.normed(reading.final_BTH)
         assert reading.captured_BTC is not None
         for row, index in enumerate(rows):

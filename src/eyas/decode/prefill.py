@@ -11,15 +11,15 @@ from eyas.model.draft_cache import DraftCache
 from eyas.model.drafter import Drafter
 from eyas.model.target import Reading, Target, TargetCache
 
-PIECE = 512
+PIECE = 256
 
 
 def read_prompt(
-    target: Target, ids_1T: Tensor, cache: TargetCache, boundaries: Sequence[int] = ()
+    target: Target, ids_BT: Tensor, cache: TargetCache, boundaries: Sequence[int] = ()
 ) -> Reading:
-    """The target's reading of all of `ids_1T`, which it takes in pieces of at most `PIECE`."""
+    """The target's reading of all of `ids_BT`, which it takes in pieces of at most `PIECE`."""
     readings = [
-        target.forward(piece, cache, boundaries) for piece in torch.split(ids_1T, PIECE, dim=1)
+        target.forward(piece, cache, boundaries) for piece in torch.split(ids_BT, PIECE, dim=1)
     ]
     captured = [r.captured_BTC for r in readings if r.captured_BTC is not None]
     return Reading(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -43,14 +43,23 @@ class DraftVocabulary:
 
 
 def count_tokens(conversations: Iterable[Conversation], prompt_share: float) -> dict[int, float]:
-    """How often each id occurs in answers, plus `prompt_share` of its count in prompts."""
-    answers: Counter[int] = Counter()
-    prompts: Counter[int] = Counter()
+    """The share of each id in answers, plus `prompt_share` of its share in prompts.
+
+    Every category of conversation weighs the same, however long its answers are.
+    """
+    by_category: dict[str, defaultdict[int, float]] = {}
     for conversation in conversations:
-        answers.update(conversation.answer_ids)
-        prompts.update(conversation.ids[: conversation.prompt_length])
-    ids = answers.keys() | prompts.keys()
-    return {token: answers[token] + prompt_share * prompts[token] for token in ids}
+        counts = by_category.setdefault(conversation.category, defaultdict(float))
+        for token in conversation.answer_ids:
+            counts[token] += 1.0
+        for token in conversation.ids[: conversation.prompt_length]:
+            counts[token] += prompt_share
+    shares: defaultdict[int, float] = defaultdict(float)
+    for counts in by_category.values():
+        total = sum(counts.values())
+        for token, count in counts.items():
+            shares[token] += count / total / len(by_category)
+    return dict(shares)
 
 
 def draft_vocabulary(
