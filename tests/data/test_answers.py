@@ -143,7 +143,7 @@ def test_answers_are_generated_on_the_targets_device(
     class SeenError(Exception):
         pass
 
-    def forward(ids_BT: torch.Tensor, cache: StaticCache) -> None:
+    def forward(ids_BT: torch.Tensor, cache: StaticCache, _: object) -> None:
         assert cache.starts_B is not None
         raise SeenError(f"{ids_BT.device} {cache.starts_B.device}")
 
