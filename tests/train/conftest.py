@@ -17,6 +17,7 @@ from eyas.spec import (
     Ownership,
     Rope,
     VocabMap,
+    VocabOrder,
     absent,
     declared,
 )
@@ -55,6 +56,7 @@ def spec_of(*, residual: bool, feedback: Feedback, fc_norm: bool, input_norm: bo
         vocab_size=declared(VOCAB, HERE),
         draft_vocab_size=declared(DRAFT_VOCAB, HERE),
         vocab_map=declared(VocabMap.OFFSETS, HERE),
+        vocab_order=declared(VocabOrder.SORTED, HERE),
         embedding=declared(Ownership.TARGET, HERE),
         head=declared(Ownership.OWN, HERE),
         target_name=declared("tiny", HERE),

@@ -20,7 +20,7 @@ from eyas.check.report import (
 )
 from eyas.check.rules import RULES, TrainedRule, ViewRule
 from eyas.check.view import Trained, View
-from eyas.spec import NotChecked, Recognised, Served
+from eyas.spec import Eagle3Spec, NotChecked, Served
 
 if TYPE_CHECKING:
     from eyas.checkpoint import Checkpoint, TargetFacts
@@ -131,9 +131,7 @@ def _why_not(trained: Trained, reading: Served | NotChecked) -> str | None:
     """Why `reading` cannot be compared with `trained`."""
     if isinstance(reading, NotChecked):
         return reading.reason
-    if isinstance(trained.spec, Recognised):
-        return f"{trained.spec.name} is known by name alone: {trained.spec.why}"
-    return None
+    return None if isinstance(trained.spec, Eagle3Spec) else trained.spec.unjudged
 
 
 def _outcome(reading: Served | NotChecked, outcome: Outcome, reason: str | None) -> EngineOutcome:
@@ -151,10 +149,10 @@ def _outcome(reading: Served | NotChecked, outcome: Outcome, reason: str | None)
 def _read(checkpoint: Checkpoint) -> Iterator[str]:
     """The names of the files that the drafter was read from."""
     yield checkpoint.config_file
-    whole = not checkpoint.location.endswith(".safetensors")
+    whole = not checkpoint.location.endswith((".safetensors", ".gguf"))
     if whole and (checkpoint.directory / INDEX).is_file():
         yield INDEX
-    yield from checkpoint.files
+    yield from (file for file in checkpoint.files if file != checkpoint.config_file)
 
 
 def _file(checkpoint: Checkpoint, name: str) -> CheckedFile:

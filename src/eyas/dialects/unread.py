@@ -51,6 +51,10 @@ DRAFTER_KEYS = frozenset(
         "tie_word_embeddings",
     }
 )
+# What they read of drafting in parallel.
+PARALLEL_KEYS = frozenset(
+    {"mask_token_id", "num_depths", "parallel_drafting", "pard_token", "ptd_token_id"}
+)
 # What no forward pass looks at: names, how it was trained, how it was stored.
 _INERT = frozenset(
     {

@@ -12,7 +12,7 @@ from eyas.check.render.style import PLAIN, Style
 from eyas.check.report import SCHEMA_VERSION
 from eyas.check.rules.fact import spoken
 from eyas.check.view import Trained
-from eyas.spec import DefaultBoundaries, Fact, Recognised, Rope
+from eyas.spec import DefaultBoundaries, Eagle3Spec, Fact, Origin, Recognised, Rope
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +53,9 @@ def render_human(trained: Trained, why: str, style: Style = PLAIN) -> str:
     if checkpoint.revision:
         lines.append(f"  revision {checkpoint.revision}")
     if isinstance(spec, Recognised):
-        lines.append(f"  {spec.name} is known by name alone: {spec.why}")
+        lines.append(f"  recognised, and not judged: {spec.unjudged}")
+    elif not isinstance(spec, Eagle3Spec):
+        lines.append(f"  not judged: {spec.unjudged}")
     rows = [
         [row.name, spoken(row.value), row.origin, row.key + _default_of(row)]
         for row in fact_rows(spec)
@@ -119,6 +121,8 @@ def render_json(trained: Trained, why: str) -> str:
 
 
 def _default_of(row: FactRow) -> str:
+    if row.whose is not None and row.origin == Origin.DECLARED:
+        return f" (as meant by {row.whose})"
     if row.whose is not None:
         return f" (absent; default of {row.whose})"
     return " (absent)" if row.origin == "absent" else ""
@@ -130,4 +134,6 @@ def _plain(value: object) -> object:
         return "default"
     if isinstance(value, Rope):
         return {"theta": value.theta, "kind": value.kind, "scaling": dict(value.scaling)}
+    if isinstance(value, frozenset):
+        return sorted(value)
     return list(value) if isinstance(value, tuple) else value
