@@ -114,7 +114,6 @@ def test_absent_facts_say_whose_default_fills_them(build: Any) -> None:
     [
         ({"eagle_config": {"eagle_aux_hidden_state_layer_ids": [1, 5, 8]}}, (2, 6, 9)),
         ({"eagle_aux_hidden_state_layer_ids": [2, 6, 9]}, (2, 6, 9)),
-        ({"aux_hidden_states_layer_ids": [1, 5, 8]}, (2, 6, 9)),
         ({"target_layer_ids": [1, 5, 8]}, (2, 6, 9)),
         (
             {
@@ -266,7 +265,19 @@ def test_flags_may_be_nested(build: Any) -> None:
     spec = read(build, config)
 
     assert fused(spec).input_norm == declared(True, "config.json :: eagle_config.norm_before_fc")
-    assert spec.feedback == declared(Feedback.POST_NORM, "config.json :: norm_output")
+    assert spec.feedback.value is Feedback.POST_NORM
+    assert (spec.feedback.origin, spec.feedback.key) == (
+        Origin.DECLARED,
+        "config.json :: norm_output",
+    )
+
+
+def test_norm_output_says_whose_meaning_is_taken(build: Any) -> None:
+    stated = read(build, FLAT | {"norm_output": True}).feedback
+
+    assert stated.value is Feedback.POST_NORM
+    assert "0.2.0 itself trains with pre-norm feedback" in str(stated.whose)
+    assert read(build, FLAT).feedback.whose == "SpecForge 0.2.0's LlamaForCausalLMEagle3"
 
 
 @pytest.mark.parametrize(
@@ -420,7 +431,8 @@ def test_a_drafter_is_known_by_its_tensors_under_another_name(build: Any) -> Non
     checkpoint = build(config, shapes(), d2t=D2T)
 
     assert specforge.recognise(checkpoint) == "it has midlayer.hidden_norm.weight and fc.weight"
-    assert dialects.recognise(checkpoint).name == "specforge"
+    assert dialects.recognise(checkpoint).name == "eagle"
+    assert specforge.read(checkpoint).hidden_size.value == 8
 
 
 def test_what_cannot_be_stated_is_refused(build: Any) -> None:
@@ -444,4 +456,4 @@ def test_what_cannot_be_stated_is_refused(build: Any) -> None:
     with pytest.raises(ConversionError, match="one decoder layer, and this drafter has 2"):
         specforge.write(deep, present)
     with pytest.raises(ConversionError, match="a DFlash drafter cannot be written"):
-        specforge.write(Recognised(name="DFlash", why=""), present)
+        specforge.write(Recognised(name="DFlash", why="", lacks=""), present)

@@ -84,7 +84,8 @@ def flat_boundaries(top: Keys, *, whose: str) -> Fact[Boundaries]:
     for section, key, shift in ID_KEYS:
         ids = (top.section(section) if section else top).integers(key)
         if ids is not None and ids.value:
-            return ids.map(lambda ids, shift=shift: tuple(i + shift for i in ids))
+            boundaries = tuple(i + shift for i in ids.value)
+            return Fact(value=boundaries, origin=ids.origin, key=ids.key)
     return assumed(DefaultBoundaries(), top.place(f"{SECTION}.{IDS}"), whose=whose)
 
 

@@ -14,7 +14,7 @@ from typing import Any, Literal
 from eyas.checkpoint import Checkpoint
 from eyas.dialects import block
 from eyas.dialects.flat import IDS, KEYS, flat_roles, has_eagle3_tensors, read_flat
-from eyas.dialects.keys import Keys, architectures
+from eyas.dialects.keys import architectures
 from eyas.dialects.names import named
 from eyas.dialects.parallel import drafts_in_parallel, in_parallel, with_mask_state
 from eyas.dialects.stating import layer_keys, require_eagle3, require_stored
@@ -87,10 +87,9 @@ def _block_mark(checkpoint: Checkpoint) -> str | None:
         return f"{checkpoint.config_file} names {_DSPARK}"
     section = checkpoint.config.get(block.SECTION)
     kind = section.get("projector_type") if isinstance(section, Mapping) else None
-    if not isinstance(kind, str) or kind not in ("dflash", "dspark"):
+    if kind not in ("dflash", "dspark") or not block.shows_block(checkpoint):
         return None
-    key = Keys(section, checkpoint.config_file, f"{block.SECTION}.").place("projector_type")
-    return f"{key} is {kind}" if block.shows_block(checkpoint) else None
+    return f"{checkpoint.config_file} :: {block.SECTION}.projector_type is {kind}"
 
 
 def write(

@@ -61,6 +61,7 @@ _INERT = frozenset(
         "_name_or_path",
         "attention_dropout",
         "bos_token_id",
+        "confidence_head_alpha",
         "draft_num_hidden_layers",
         "dtype",
         "embed_requires_grad",
@@ -84,9 +85,33 @@ _INERT = frozenset(
         "use_cache",
     }
 )
-# Values that say what an EAGLE-3 drafter does anyway.
+# Mixture-of-experts keys, which a config copied from a target keeps over a dense layer.
+_EXPERTS = frozenset(
+    {
+        "aux_loss_alpha",
+        "first_k_dense_replace",
+        "moe_intermediate_size",
+        "moe_layer_freq",
+        "n_group",
+        "n_routed_experts",
+        "n_shared_experts",
+        "norm_topk_prob",
+        "num_experts_per_tok",
+        "routed_scaling_factor",
+        "scoring_func",
+        "seq_aux",
+        "topk_group",
+        "topk_method",
+    }
+)
+# The producers' own classes.
+_OWN_CLASSES = (
+    {"": "eagle3.Eagle3SpeculatorConfig"},
+    {"AutoModel": "dflash.DFlashDraftModel"},
+    {"AutoModel": "dspark.DSparkDraftModel"},
+)
+# Values that say what a drafter does anyway.
 _NEUTRAL: Mapping[str, object] = {
-    "auto_map": {"": "eagle3.Eagle3SpeculatorConfig"},  # speculators' own class
     "embedding_multiplier": 1,
     "logit_scale": 1,
     "logits_scaling": 1,
@@ -104,12 +129,13 @@ def unread(checkpoint: Checkpoint, sections: Mapping[str, frozenset[str]]) -> It
     `sections` holds the keys that are read by the section that they are in, ``""`` for the top.
     Left out are keys that no forward pass looks at, and values that change nothing.
     """
+    inert = _INERT if any(".experts." in name for name in checkpoint.tensors) else _INERT | _EXPERTS
     for section, read in sections.items():
         table = checkpoint.config.get(section) if section else checkpoint.config
         if not isinstance(table, Mapping):
             continue
         for key, value in table.items():
-            if key in read or key in _INERT or (not section and key in sections):
+            if key in read or key in inert or (not section and key in sections):
                 continue
             if not section and _restates(checkpoint.config, sections, key, value):
                 continue
@@ -129,6 +155,8 @@ def _restates(
 def _changes_nothing(table: Mapping[str, Any], key: str, value: Any) -> bool:
     if value is None or value is False or value in ("", [], {}):
         return True
+    if key == "auto_map":
+        return value in _OWN_CLASSES
     if key == "layer_types":
         return isinstance(value, list) and all(kind == "full_attention" for kind in value)
     if key == "sliding_window":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, fields, is_dataclass
 
 from eyas.check.fold import merge_numbers, template
@@ -45,8 +45,13 @@ def fact_rows(part: object, prefix: str = "") -> Iterator[FactRow]:
             yield from fact_rows(value, name + ".")
 
 
-def render_human(trained: Trained, why: str, style: Style = PLAIN) -> str:
-    """The drafter, why it is taken for what it is, its facts and its tensors."""
+def render_human(
+    trained: Trained, why: str, style: Style = PLAIN, *, unread: Sequence[str] = ()
+) -> str:
+    """The drafter, why it is taken for what it is, its facts and its tensors.
+
+    `unread` are the keys that could change its arithmetic and that eyas does not read.
+    """
     checkpoint, spec = trained.checkpoint, trained.spec
     head = f"{checkpoint.location}: a drafter in the {trained.dialect} dialect"
     lines = [style.paint(head, "bold"), f"  because {why}"]
@@ -62,6 +67,9 @@ def render_human(trained: Trained, why: str, style: Style = PLAIN) -> str:
     ]
     if rows:
         lines += ["", style.paint("facts", "bold"), columns(rows)]
+    if unread:
+        lines += ["", style.paint("keys that eyas does not read", "bold")]
+        lines += [f"  {key}" for key in unread]
     lines += ["", style.paint(f"tensors ({len(checkpoint.tensors)})", "bold")]
     lines.append(columns(tensor_rows(trained)))
     return style.fit("\n".join(lines) + "\n")
@@ -87,7 +95,7 @@ def tensor_rows(trained: Trained) -> list[list[str]]:
     ]
 
 
-def render_json(trained: Trained, why: str) -> str:
+def render_json(trained: Trained, why: str, *, unread: Sequence[str] = ()) -> str:
     """The same as one JSON object."""
     checkpoint = trained.checkpoint
     return (
@@ -100,9 +108,13 @@ def render_json(trained: Trained, why: str) -> str:
                 "dialect": trained.dialect,
                 "why": why,
                 "known_by_name_alone": isinstance(trained.spec, Recognised),
+                "not_judged": None
+                if isinstance(trained.spec, Eagle3Spec)
+                else trained.spec.unjudged,
                 "facts": [
                     {**asdict(row), "value": _plain(row.value)} for row in fact_rows(trained.spec)
                 ],
+                "unread": list(unread),
                 "tensors": [
                     {
                         "name": header.name,
