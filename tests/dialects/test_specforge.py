@@ -23,6 +23,7 @@ from eyas.spec import (
     Recognised,
     Rope,
     VocabMap,
+    VocabOrder,
     declared,
 )
 
@@ -331,6 +332,24 @@ def test_the_form_of_the_map_is_judged_by_its_numbers(
     build: Any, maps: dict[str, list[int]], expected: VocabMap
 ) -> None:
     assert read(build, FLAT, **maps).vocab_map.value is expected
+
+
+@pytest.mark.parametrize(
+    ("maps", "expected"),
+    [
+        ({"d2t": D2T}, VocabOrder.SORTED),
+        ({"d2t": [15, 9, 3, -3]}, VocabOrder.UNSORTED),  # 15, 10, 5, 0
+        ({"d2t": [0, 5, 10, 19]}, VocabOrder.SORTED),  # absolute ids
+        ({"d2t": [19, 5, 10, 0]}, VocabOrder.UNSORTED),  # absolute ids
+        ({"t2d": MASK}, VocabOrder.SORTED),
+    ],
+)
+def test_the_order_of_the_map(build: Any, maps: dict[str, list[int]], expected: VocabOrder) -> None:
+    assert read(build, FLAT, **maps).vocab_order.value is expected
+
+
+def test_a_map_that_is_not_there_has_no_order(build: Any) -> None:
+    assert specforge.read(build(FLAT, shapes())).vocab_order.value is None
 
 
 def test_without_any_map(build: Any) -> None:

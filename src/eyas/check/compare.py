@@ -20,7 +20,7 @@ from eyas.check.report import (
 )
 from eyas.check.rules import RULES, TrainedRule, ViewRule
 from eyas.check.view import Trained, View
-from eyas.spec import Eagle3Spec, NotChecked, Served, Stage
+from eyas.spec import Eagle3Spec, NotChecked, Served
 
 if TYPE_CHECKING:
     from eyas.checkpoint import Checkpoint, TargetFacts
@@ -130,15 +130,11 @@ def _apply(items: Iterable[Finding | Skip]) -> tuple[list[Finding], list[Skip]]:
 def _why_not(trained: Trained, reading: Served | NotChecked) -> str | None:
     """Why `reading` cannot be compared with `trained`.
 
-    An engine that stops before it reads a weight stops whatever kind of drafter it is.
+    A contract is about EAGLE-3 launches, so that even a refusal says nothing of other drafters.
     """
     if isinstance(reading, NotChecked):
         return reading.reason
-    refusal = reading.refusal
-    if isinstance(trained.spec, Eagle3Spec):
-        return None
-    stops = refusal is not None and refusal.stage in (Stage.CONFIG, Stage.CONSTRUCT)
-    return None if stops else trained.spec.unjudged
+    return None if isinstance(trained.spec, Eagle3Spec) else trained.spec.unjudged
 
 
 def _outcome(reading: Served | NotChecked, outcome: Outcome, reason: str | None) -> EngineOutcome:

@@ -22,6 +22,7 @@ _REPAIR = "convert or fetch the file again"
 _CHUNK = 4 * 2**20
 _MAX_HEADER = 256 * 2**20
 _MAX_NAME = 65535  # bytes, of a key; tensor names are shorter still
+_MOST = 65536  # keys, or tensors: no file in use has a tenth of it
 _KEPT = 256  # a longer list (of tokens, of scores) is kept by its length alone
 _MAX_DIMENSIONS = 4
 _STRING, _ARRAY = 8, 9
@@ -219,6 +220,8 @@ class _Header:
         count = self._number("Q", f"the number of {what}")
         if count * least > self.size:
             raise self._unsound(f"it claims {count} {what}, more than fit into it")
+        if count > _MOST:
+            raise self._unsound(f"it claims {count} {what}, and eyas reads {_MOST} at most")
         return int(count)
 
     def _number(self, letter: str, what: str) -> Any:

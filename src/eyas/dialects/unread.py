@@ -115,6 +115,7 @@ _NEUTRAL: Mapping[str, object] = {
     "embedding_multiplier": 1,
     "logit_scale": 1,
     "logits_scaling": 1,
+    "num_nextn_predict_layers": 0,
     "parallel_draft_step": 1,
     "partial_rotary_factor": 1,
     "residual_multiplier": 1,

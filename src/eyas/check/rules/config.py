@@ -41,7 +41,6 @@ class EngineRefuses(ViewRule):
         if refusal is None:
             return
         early = refusal.stage in (Stage.CONFIG, Stage.CONSTRUCT)
-        advice = view.conversion if early else f"eyas inspect {view.draft}"
         named = PLACE.search(refusal.message)
         yield self.finding(
             view,
@@ -49,7 +48,7 @@ class EngineRefuses(ViewRule):
             message=f"{view.engine} raises at {refusal.stage}: {refusal.message}",
             expected=None,
             found=refusal.claim.text,
-            advice=advice if isinstance(view.trained.spec, Eagle3Spec) else view.elsewhere,
+            advice=view.conversion if early else f"eyas inspect {view.draft}",
             source=source_of(view, refusal.claim),
         )
 
