@@ -9,12 +9,12 @@ rotary embedding without the config's rope_theta, so that a drafter of that age 
 from __future__ import annotations
 
 from eyas.checkpoint import Checkpoint
-from eyas.dialects.flat import KEYS, flat_roles, has_eagle3_tensors, read_flat, unwritten
+from eyas.dialects.flat import flat_keys, flat_roles, has_eagle3_tensors, read_flat, unwritten
 from eyas.dialects.keys import architectures
 from eyas.spec import Eagle3Spec
 
 name = "angelslim"
-keys = KEYS
+keys = flat_keys
 roles = flat_roles
 write = unwritten
 

@@ -7,15 +7,15 @@ knows a checkpoint, and a target is taken for one too.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 
 from eyas.checkpoint import Checkpoint
-from eyas.dialects.flat import unwritten
+from eyas.dialects.flat import no_keys, no_roles, unwritten
 from eyas.dialects.keys import architectures
 from eyas.spec import DraftSpec, Recognised
 
 name = "assistant"
-keys: Mapping[str, frozenset[str]] = {}  # nothing is read but the kind
+keys = no_keys
+roles = no_roles
 write = unwritten
 
 _EMBEDDING = re.compile(r"(?:.+\.)?(?:embed_tokens|wte|word_embeddings|embed_in)\.weight")
@@ -51,8 +51,3 @@ def read(checkpoint: Checkpoint) -> DraftSpec:
             " if this is the target, it goes after --target"
         ),
     )
-
-
-def roles(checkpoint: Checkpoint) -> Mapping[str, str]:
-    """None: it has no part of a drafter's."""
-    return {}

@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from eyas.checkpoint import Checkpoint
-from eyas.dialects.flat import KEYS, has_eagle3_tensors, read_flat, unwritten
+from eyas.dialects.flat import flat_keys, has_eagle3_tensors, read_flat, unwritten
 from eyas.dialects.keys import architectures
 from eyas.dialects.parallel import drafts_in_parallel, in_parallel, with_mask_state
 from eyas.spec import DraftSpec
 
 name = "automodel"
-keys = KEYS
+keys = flat_keys
 write = unwritten
 
 _WHOSE = "Automodel's LlamaEagle3DraftModel"

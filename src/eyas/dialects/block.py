@@ -52,7 +52,6 @@ BLOCK_KEYS = frozenset(
         "use_sliding_window",
     }
 )
-# What reading looks at where the facts are in `dflash_config` and at the top.
 KEYS: Mapping[str, frozenset[str]] = {
     "": LAYER_KEYS | BLOCK_KEYS,
     SECTION: BLOCK_KEYS | {"attention_mode", "projector_type"},
@@ -98,6 +97,11 @@ class BlockSource:
     def place(self, key: str) -> str:
         """Where the key would be."""
         return self.own[-1].place(key)
+
+
+def keys(checkpoint: Checkpoint) -> Mapping[str, frozenset[str]]:
+    """What reading looks at where the facts are in `dflash_config` and at the top."""
+    return KEYS
 
 
 def roles(checkpoint: Checkpoint) -> Mapping[str, str]:

@@ -18,10 +18,6 @@ from eyas.dialects.tensors import Tensors
 from eyas.spec import DFlashSpec, DraftSpec, Fact, Recognised, assumed
 
 name = "deepspec"
-keys: Mapping[str, frozenset[str]] = {
-    **flat.KEYS,
-    "": flat.KEYS[""] | block.KEYS[""] | {"num_anchors", "target_model_name_or_path"},
-}
 write = flat.unwritten
 
 _CLASS = re.compile(r"(?P<layers>Qwen3|Gemma4)(?P<kind>Eagle3|DSpark)Model")
@@ -37,6 +33,13 @@ def recognise(checkpoint: Checkpoint) -> str | None:
     if "num_anchors" in checkpoint.config and block.shows_block(checkpoint):
         return f"it has hidden_norm.weight beside fc, and {checkpoint.config_file} num_anchors"
     return None
+
+
+def keys(checkpoint: Checkpoint) -> Mapping[str, frozenset[str]]:
+    """What reading a drafter of its kind looks at."""
+    own = frozenset({"num_anchors", _TARGET})
+    sections = block.KEYS if _in_blocks(checkpoint) else flat.KEYS
+    return {**sections, "": sections[""] | own}
 
 
 def roles(checkpoint: Checkpoint) -> Mapping[str, str]:

@@ -12,7 +12,7 @@ from eyas.dialects.keys import architectures
 from eyas.spec import DraftSpec
 
 name = "dflash"
-keys = block.KEYS
+keys = block.keys
 roles = block.roles
 write = flat.unwritten
 

@@ -8,12 +8,12 @@ there are neither layer ids nor rope_theta (eagle/traineagle3/cnets.py and main.
 from __future__ import annotations
 
 from eyas.checkpoint import Checkpoint
-from eyas.dialects.flat import KEYS, flat_roles, has_eagle3_tensors, read_flat, unwritten
+from eyas.dialects.flat import flat_keys, flat_roles, has_eagle3_tensors, read_flat, unwritten
 from eyas.dialects.keys import architectures
 from eyas.spec import Eagle3Spec
 
 name = "eagle"
-keys = KEYS
+keys = flat_keys
 roles = flat_roles
 write = unwritten
 

@@ -26,7 +26,6 @@ ID_KEYS = (
     ("", "aux_hidden_states_layer_ids", 1),  # AngelSlim 0.5.0
     ("", "target_layer_ids", 1),  # DeepSpec afdfa7c
 )
-# What reading a flat config looks at.
 KEYS: Mapping[str, frozenset[str]] = {
     "": LAYER_KEYS
     | DRAFTER_KEYS
@@ -39,6 +38,21 @@ KEYS: Mapping[str, frozenset[str]] = {
 def flat_roles(checkpoint: Checkpoint) -> Mapping[str, str]:
     """Tensor name → role."""
     return roles_of(checkpoint.tensors)
+
+
+def flat_keys(checkpoint: Checkpoint) -> Mapping[str, frozenset[str]]:
+    """What reading a flat config looks at."""
+    return KEYS
+
+
+def no_keys(checkpoint: Checkpoint) -> Mapping[str, frozenset[str]]:
+    """Nothing: the drafter is known by name alone, or its config is none of Hugging Face's."""
+    return {}
+
+
+def no_roles(checkpoint: Checkpoint) -> Mapping[str, str]:
+    """None: what the tensors are is not known."""
+    return {}
 
 
 def has_eagle3_tensors(checkpoint: Checkpoint) -> str | None:

@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 
 from eyas.checkpoint import Checkpoint, Format, LongList
-from eyas.dialects.flat import unwritten
+from eyas.dialects.flat import no_keys, unwritten
 from eyas.dialects.keys import Keys, needed, or_absent
 from eyas.dialects.ownership import read_embedding, read_head
 from eyas.dialects.tensors import Tensors
@@ -34,7 +34,7 @@ from eyas.spec import (
 )
 
 name = "gguf"
-keys: Mapping[str, frozenset[str]] = {}  # a GGUF file's keys are no config of Hugging Face's
+keys = no_keys
 write = unwritten
 
 _KIND = "general.architecture"

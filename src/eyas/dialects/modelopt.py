@@ -12,11 +12,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from eyas.checkpoint import Checkpoint
-from eyas.dialects.flat import KEYS, SECTION, flat_roles, has_eagle3_tensors, read_flat, unwritten
+from eyas.dialects.flat import (
+    SECTION,
+    flat_keys,
+    flat_roles,
+    has_eagle3_tensors,
+    read_flat,
+    unwritten,
+)
 from eyas.spec import Eagle3Spec
 
 name = "modelopt"
-keys = KEYS
+keys = flat_keys
 roles = flat_roles
 write = unwritten
 

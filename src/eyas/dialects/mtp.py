@@ -7,18 +7,17 @@ them to the decoder layers, each with an eh_proj, an enorm and an hnorm.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 
 from eyas.checkpoint import Checkpoint
-from eyas.dialects.flat import unwritten
+from eyas.dialects.flat import no_keys, no_roles, unwritten
 from eyas.dialects.keys import architectures
 from eyas.spec import DraftSpec, Recognised
 
 name = "mtp"
-keys: Mapping[str, frozenset[str]] = {}  # nothing is read but the kind
+keys = no_keys
+roles = no_roles
 write = unwritten
 
-_NAMES = re.compile(r"(?:.+\.)?(?:mtp|mtp_layers)\..+|.+\.eh_proj\.weight")
 _CLASS = re.compile(r".*MTP(Model|ForCausalLM)?")
 
 
@@ -29,10 +28,10 @@ def recognise(checkpoint: Checkpoint) -> str | None:
     for architecture in architectures(checkpoint.config):
         if _CLASS.fullmatch(architecture):
             return f"{checkpoint.config_file} names {architecture}"
-    found = next((name for name in checkpoint.tensors if _NAMES.fullmatch(name)), None)
+    found = next((name for name in checkpoint.tensors if _is_part(name)), None)
     if found is None:
         return None
-    alone = all(_NAMES.fullmatch(name) for name in checkpoint.tensors)
+    alone = all(_is_part(name) for name in checkpoint.tensors)
     return f"it has {found}" + ("" if alone else " beside the target's own tensors")
 
 
@@ -45,9 +44,9 @@ def read(checkpoint: Checkpoint) -> DraftSpec:
     )
 
 
-def roles(checkpoint: Checkpoint) -> Mapping[str, str]:
-    """None: the layers are the target's."""
-    return {}
+def _is_part(name: str) -> bool:
+    dotted = f".{name}"
+    return ".mtp." in dotted or ".mtp_layers." in dotted or name.endswith(".eh_proj.weight")
 
 
 def _has_markov(checkpoint: Checkpoint) -> bool:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from eyas.checkpoint import Checkpoint
-from eyas.dialects.flat import SECTION, unwritten
+from eyas.dialects.flat import SECTION, no_keys, no_roles, unwritten
 from eyas.dialects.keys import architectures
 from eyas.spec import DraftSpec, Recognised
 
 name = "named"
-keys: Mapping[str, frozenset[str]] = {}  # nothing is read but the kind
+keys = no_keys
+roles = no_roles
 write = unwritten
 
 # What a class name or a speculators type begins with, in lower case without its model family.
@@ -39,9 +40,12 @@ _TENSORS = {
     "parallel_draft_heads.": "EAGLE with ModelOpt's parallel heads",
     "medusa_heads.": "Medusa",
 }
-# Keys of dflash_config that only one kind has, where they are not 0.
-_BLOCK_KEYS = {"conv_kernel_size": "DFlash 2", "selector_rank": "DFlash 2"}
-_PARALLEL = "parallel_draft_step"
+# A section, a key in it, and the kind that has more there than this number.
+_KEYS = (
+    (SECTION, "parallel_draft_step", 1, _TENSORS["parallel_draft_heads."]),
+    ("dflash_config", "conv_kernel_size", 0, "DFlash 2"),
+    ("dflash_config", "selector_rank", 0, "DFlash 2"),
+)
 
 
 def recognise(checkpoint: Checkpoint) -> str | None:
@@ -54,11 +58,6 @@ def read(checkpoint: Checkpoint) -> DraftSpec:
     """The name, and why it is that one."""
     kind, why = _kind(checkpoint) or ("unknown", "nothing names it")
     return Recognised(name=kind, why=why, lacks=f"eyas does not compute with {kind} drafters")
-
-
-def roles(checkpoint: Checkpoint) -> Mapping[str, str]:
-    """None: what the tensors are is not known."""
-    return {}
 
 
 def _kind(checkpoint: Checkpoint) -> tuple[str, str] | None:
@@ -84,11 +83,9 @@ def _shown(checkpoint: Checkpoint) -> tuple[str, str] | None:
         for prefix, kind in _TENSORS.items():
             if tensor.startswith(prefix):
                 return kind, f"it has {tensor}"
-    sections = ((SECTION, {_PARALLEL: _TENSORS["parallel_draft_heads."]}, 1),)
-    for section, kinds, most in (*sections, ("dflash_config", _BLOCK_KEYS, 0)):
+    for section, key, most, kind in _KEYS:
         table = checkpoint.config.get(section)
-        for key, kind in kinds.items():
-            value = table.get(key) if isinstance(table, Mapping) else None
-            if isinstance(value, int) and value > most:
-                return kind, f"{checkpoint.config_file} :: {section}.{key} is {value}"
+        value = table.get(key) if isinstance(table, Mapping) else None
+        if isinstance(value, int) and value > most:
+            return kind, f"{checkpoint.config_file} :: {section}.{key} is {value}"
     return None

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 
 from eyas.checkpoint import Checkpoint
-from eyas.dialects.flat import unwritten
+from eyas.dialects.flat import no_keys, no_roles, unwritten
 from eyas.dialects.keys import architectures
 from eyas.spec import DraftSpec, Recognised
 
 name = "newer"
-keys: Mapping[str, frozenset[str]] = {}  # nothing is read but the name
+keys = no_keys
+roles = no_roles
 write = unwritten
 
 _WORDS = re.compile(r"eagle|draft|speculat|assistant|dspark|dflash", re.IGNORECASE)
@@ -34,8 +34,3 @@ def read(checkpoint: Checkpoint) -> DraftSpec:
         why=recognise(checkpoint) or "nothing names it",
         lacks="eyas does not know this class, which may be newer than eyas",
     )
-
-
-def roles(checkpoint: Checkpoint) -> Mapping[str, str]:
-    """None: what the tensors are is not known."""
-    return {}

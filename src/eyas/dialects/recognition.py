@@ -68,7 +68,7 @@ def unread_keys(checkpoint: Checkpoint) -> tuple[str, ...]:
 
     Each is a text such as ``config.json :: sliding_window is 4096``.
     """
-    return tuple(unread(checkpoint, recognise(checkpoint).keys))
+    return tuple(unread(checkpoint, recognise(checkpoint).keys(checkpoint)))
 
 
 def _appearance(checkpoint: Checkpoint) -> str:

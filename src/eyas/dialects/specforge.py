@@ -42,8 +42,6 @@ _THETA = "EAGLE's cnets.py"
 # state before the norm. Its pull request 879 gave the key the meaning that engines give it.
 _NORM_OUTPUT = "every engine and SpecForge after 0.2.0; 0.2.0 itself trains with pre-norm feedback"
 
-keys: Mapping[str, frozenset[str]] = {**KEYS, **block.KEYS, "": KEYS[""] | block.KEYS[""]}
-
 
 def recognise(checkpoint: Checkpoint) -> str | None:
     """A class name of its own or with Eagle3 in it, a projector_type, or EAGLE-3's tensors."""
@@ -58,6 +56,11 @@ def recognise(checkpoint: Checkpoint) -> str | None:
             return f"{checkpoint.config_file} names {architecture}"
     tensors = has_eagle3_tensors(checkpoint)
     return None if tensors is None else f"it has {tensors}"
+
+
+def keys(checkpoint: Checkpoint) -> Mapping[str, frozenset[str]]:
+    """What reading a drafter of its kind looks at."""
+    return KEYS if _block_mark(checkpoint) is None else block.KEYS
 
 
 def roles(checkpoint: Checkpoint) -> Mapping[str, str]:

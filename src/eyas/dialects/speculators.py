@@ -49,21 +49,9 @@ _BLOCKS = {"dflash": False, "dspark": True}
 _BLOCK_IDS = "aux_hidden_state_layer_ids"
 _NON_CAUSAL = "sliding_window_non_causal"
 
-keys: Mapping[str, frozenset[str]] = {
-    "": DRAFTER_KEYS
-    | PARALLEL_KEYS
-    | block.BLOCK_KEYS
-    | {
-        _BLOCK_IDS,
-        _NON_CAUSAL,
-        _IDS,
-        "architectures",
-        "speculators_config",
-        "speculators_model_type",
-        "speculators_version",
-    },
-    _LAYER: LAYER_KEYS | block.BLOCK_KEYS,
-}
+_KEYS = frozenset(
+    {"architectures", "speculators_config", "speculators_model_type", "speculators_version"}
+)
 
 
 def recognise(checkpoint: Checkpoint) -> str | None:
@@ -73,6 +61,14 @@ def recognise(checkpoint: Checkpoint) -> str | None:
         if key in config and (key != "speculators_model_type" or isinstance(config[key], str)):
             return f"{checkpoint.config_file} has {key}"
     return None
+
+
+def keys(checkpoint: Checkpoint) -> Mapping[str, frozenset[str]]:
+    """What reading a drafter of its algorithm looks at."""
+    if _algorithm(checkpoint) in _BLOCKS:
+        top = _KEYS | block.BLOCK_KEYS | {_BLOCK_IDS, _NON_CAUSAL}
+        return {"": top, _LAYER: LAYER_KEYS | block.BLOCK_KEYS}
+    return {"": _KEYS | DRAFTER_KEYS | PARALLEL_KEYS | {_IDS}, _LAYER: LAYER_KEYS}
 
 
 def roles(checkpoint: Checkpoint) -> Mapping[str, str]:

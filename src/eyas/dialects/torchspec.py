@@ -10,12 +10,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from eyas.checkpoint import Checkpoint
-from eyas.dialects.flat import IDS, KEYS, SECTION, flat_boundaries, flat_roles, read_flat, unwritten
+from eyas.dialects.flat import (
+    IDS,
+    SECTION,
+    flat_boundaries,
+    flat_keys,
+    flat_roles,
+    read_flat,
+    unwritten,
+)
 from eyas.dialects.keys import Keys, architectures
 from eyas.spec import Boundaries, Eagle3Spec, Fact
 
 name = "torchspec"
-keys: Mapping[str, frozenset[str]] = {**KEYS, "": KEYS[""] | {"_torchspec_version"}}
+keys = flat_keys
 roles = flat_roles
 write = unwritten
 

@@ -59,6 +59,7 @@ PARALLEL_KEYS = frozenset(
 _INERT = frozenset(
     {
         "_name_or_path",
+        "_torchspec_version",
         "attention_dropout",
         "bos_token_id",
         "confidence_head_alpha",
@@ -154,7 +155,11 @@ def _restates(
 
 
 def _changes_nothing(table: Mapping[str, Any], key: str, value: Any) -> bool:
-    if value is None or value is False or value in ("", [], {}):
+    if value is None:
+        return True
+    if key in _NEUTRAL:  # of which some mean something by being false
+        return bool(value == _NEUTRAL[key])
+    if value is False or value in ("", [], {}):
         return True
     if key == "auto_map":
         return value in _OWN_CLASSES
@@ -162,6 +167,4 @@ def _changes_nothing(table: Mapping[str, Any], key: str, value: Any) -> bool:
         return isinstance(value, list) and all(kind == "full_attention" for kind in value)
     if key == "sliding_window":
         return table.get("use_sliding_window") is False
-    if key == "use_sliding_window":
-        return table.get("sliding_window") is None
-    return key in _NEUTRAL and bool(value == _NEUTRAL[key])
+    return key == "use_sliding_window" and table.get("sliding_window") is None
