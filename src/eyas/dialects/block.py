@@ -24,8 +24,6 @@ from eyas.spec import (
     DFlashSpec,
     Fact,
     Markov,
-    Recognised,
-    absent,
     assumed,
     declared,
     inferred,
@@ -58,7 +56,7 @@ KEYS: Mapping[str, frozenset[str]] = {
 }
 _QWEN3_CONFIG = "transformers' Qwen3Config"
 _SLIDING = "sliding_attention"
-_MARKOV = "markov_head.markov_w1.weight"
+MARKOV = "markov_head.markov_w1.weight"
 _CONFIDENCE = "confidence_head.proj.weight"
 # Early DSpark files of SpecForge keep the heads one level down.
 _HEADS = "logit_head."
@@ -183,65 +181,6 @@ def read_block(source: BlockSource) -> DFlashSpec:
     )
 
 
-def read_nested(checkpoint: Checkpoint, *, whose: str) -> DFlashSpec | Recognised:
-    """The drafter that a flat config with `dflash_config` describes, as z-lab and SpecForge write.
-
-    Their ids count states after a layer, and in their layers that slide a token of the block sees
-    no later one unless `is_causal` says otherwise (dflash/model.py of z-lab/dflash at 1012959;
-    specforge/modeling/draft/dflash_mask.py at 0f43ce6).
-    """
-    top = Keys(checkpoint.config, checkpoint.config_file)
-    section = top.section(SECTION)
-    mode = section.text("attention_mode")
-    if mode is not None and mode.value not in ("gqa", "mha"):
-        return Recognised(
-            name=f"DFlash with {mode.value}",
-            why=f"{mode.key} is {mode.value}",
-            lacks="eyas computes DFlash with gqa and mha alone",
-        )
-    tensors = Tensors.of(checkpoint, roles(checkpoint))
-
-    def causal(sliding: Fact[frozenset[int]]) -> Fact[frozenset[int]]:
-        stated = top.flag("is_causal")
-        if stated is None:
-            return assumed(sliding.value, top.place("is_causal"), whose=whose)
-        depth = tensors.layers()
-        every = frozenset(range(depth.value if depth else 0))
-        return stated.map(lambda on: every if on else frozenset())
-
-    return read_block(
-        BlockSource(
-            tensors=tensors,
-            layer=top,
-            own=(section, top),
-            boundaries=_after(section) or _after(top) or _spread(top, tensors, whose),
-            causal=causal,
-            anchored=tensors.has(_MARKOV),
-            target_name=absent(top.place("target_model_name_or_path")),
-            whose=whose,
-        )
-    )
-
-
-def _after(keys: Keys) -> Fact[tuple[int, ...] | None] | None:
-    """The boundaries that `target_layer_ids` in `keys` state: states after a layer."""
-    ids = keys.integers("target_layer_ids")
-    return None if ids is None else ids.map(lambda ids: tuple(i + 1 for i in ids))
-
-
-def _spread(top: Keys, tensors: Tensors, whose: str) -> Fact[tuple[int, ...] | None]:
-    """The boundaries that both take where no ids are stated: spread over the target."""
-    place = top.place(f"{SECTION}.target_layer_ids")
-    depth, count = top.size("num_target_layers"), tensors.layers()
-    if depth is None or count is None:
-        return absent(place)
-    if count.value == 1:
-        return assumed((depth.value // 2 + 1,), place, whose=whose)
-    span = (depth.value - 4) / (count.value - 1)
-    spread = tuple(round(1 + i * span) + 1 for i in range(count.value))
-    return assumed(spread, place, whose=whose)
-
-
 def _count(source: BlockSource, target_hidden_size: int) -> Fact[int | None]:
     columns = source.tensors.columns("fc.weight")
     if columns is not None and columns.value % target_hidden_size == 0:
@@ -271,7 +210,7 @@ def _configured_to_slide(layer: Keys, count: int) -> Fact[frozenset[int]]:
 
 def _markov(source: BlockSource) -> Markov | None:
     rank = source.integer("markov_rank")
-    shown = source.tensors.columns(_MARKOV)
+    shown = source.tensors.columns(MARKOV)
     if shown is None and (rank is None or rank.value == 0):
         return None
     return Markov(

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from eyas.checkpoint import Checkpoint
 from eyas.dialects import block, flat
-from eyas.dialects.keys import architectures
-from eyas.spec import DraftSpec
+from eyas.dialects.keys import Keys, architectures
+from eyas.dialects.tensors import Tensors
+from eyas.spec import DFlashSpec, DraftSpec, Fact, Recognised, absent, assumed
 
 name = "dflash"
 keys = block.keys
@@ -30,4 +31,63 @@ def recognise(checkpoint: Checkpoint) -> str | None:
 
 def read(checkpoint: Checkpoint) -> DraftSpec:
     """The drafter as z-lab's code computes it."""
-    return block.read_nested(checkpoint, whose="z-lab's DFlashDraftModel")
+    return read_as(checkpoint, whose="z-lab's DFlashDraftModel")
+
+
+def read_as(checkpoint: Checkpoint, *, whose: str) -> DFlashSpec | Recognised:
+    """The drafter that a flat config with `dflash_config` describes, as z-lab and SpecForge write.
+
+    Their ids count states after a layer, and in their layers that slide a token of the block sees
+    no later one unless `is_causal` says otherwise (dflash/model.py of z-lab/dflash at 1012959;
+    specforge/modeling/draft/dflash_mask.py at 0f43ce6).
+    """
+    top = Keys(checkpoint.config, checkpoint.config_file)
+    section = top.section(block.SECTION)
+    mode = section.text("attention_mode")
+    if mode is not None and mode.value not in ("gqa", "mha"):
+        return Recognised(
+            name=f"DFlash with {mode.value}",
+            why=f"{mode.key} is {mode.value}",
+            lacks="eyas computes DFlash with gqa and mha alone",
+        )
+    tensors = Tensors.of(checkpoint, block.roles(checkpoint))
+
+    def causal(sliding: Fact[frozenset[int]]) -> Fact[frozenset[int]]:
+        stated = top.flag("is_causal")
+        if stated is None:
+            return assumed(sliding.value, top.place("is_causal"), whose=whose)
+        depth = tensors.layers()
+        every = frozenset(range(depth.value if depth else 0))
+        return stated.map(lambda on: every if on else frozenset())
+
+    return block.read_block(
+        block.BlockSource(
+            tensors=tensors,
+            layer=top,
+            own=(section, top),
+            boundaries=_after(section) or _after(top) or _spread(top, tensors, whose),
+            causal=causal,
+            anchored=tensors.has(block.MARKOV),
+            target_name=absent(top.place("target_model_name_or_path")),
+            whose=whose,
+        )
+    )
+
+
+def _after(keys: Keys) -> Fact[tuple[int, ...] | None] | None:
+    """The boundaries that `target_layer_ids` in `keys` state: states after a layer."""
+    ids = keys.integers("target_layer_ids")
+    return None if ids is None else ids.map(lambda ids: tuple(i + 1 for i in ids))
+
+
+def _spread(top: Keys, tensors: Tensors, whose: str) -> Fact[tuple[int, ...] | None]:
+    """The boundaries that both take where no ids are stated: spread over the target."""
+    place = top.place(f"{block.SECTION}.target_layer_ids")
+    depth, count = top.size("num_target_layers"), tensors.layers()
+    if depth is None or count is None:
+        return absent(place)
+    if count.value == 1:
+        return assumed((depth.value // 2 + 1,), place, whose=whose)
+    span = (depth.value - 4) / (count.value - 1)
+    spread = tuple(round(1 + i * span) + 1 for i in range(count.value))
+    return assumed(spread, place, whose=whose)

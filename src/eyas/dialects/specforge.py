@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any, Literal
 
 from eyas.checkpoint import Checkpoint
-from eyas.dialects import block
+from eyas.dialects import block, dflash
 from eyas.dialects.flat import IDS, KEYS, flat_roles, has_eagle3_tensors, read_flat
 from eyas.dialects.keys import architectures
 from eyas.dialects.names import named
@@ -75,7 +75,7 @@ def roles(checkpoint: Checkpoint) -> Mapping[str, str]:
 def read(checkpoint: Checkpoint) -> DraftSpec:
     """The drafter as SpecForge computes it."""
     if _block_mark(checkpoint) is not None:
-        return block.read_nested(checkpoint, whose=_BLOCK)
+        return dflash.read_as(checkpoint, whose=_BLOCK)
     if drafts_in_parallel(checkpoint) is not None:
         return in_parallel(checkpoint, read_flat(checkpoint, whose=_PARALLEL))
     spec = read_flat(checkpoint, whose=_WHOSE, theta_whose=_THETA)
