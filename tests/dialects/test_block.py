@@ -269,14 +269,26 @@ def test_speculators_says_in_the_negative_which_are_causal(
     assert spec.causal_layers.origin is (Origin.ASSUMED if flag is None else Origin.DECLARED)
 
 
-def test_without_ids_they_are_spread_over_the_target(build: Any) -> None:
-    spread = read(build, "dflash", ZLAB | {"dflash_config": {}})
-    unknown = read(build, "dflash", ZLAB | {"dflash_config": {}, "num_target_layers": None})
+def test_without_ids_specforge_spreads_them_over_the_target(build: Any) -> None:
+    nested = {k: v for k, v in SPECFORGE["dflash_config"].items() if k != "target_layer_ids"}
+    bare = SPECFORGE | {"dflash_config": nested}
+
+    spread = read(build, "specforge", bare | {"num_target_layers": 12}, TRUNK | HEADS)
+    unknown = read(build, "specforge", bare, TRUNK | HEADS)
 
     # states after layers 1 and 9 of 12, the first and the last of the range
     assert (spread.boundaries.value, spread.boundaries.origin) == ((2, 10), Origin.ASSUMED)
     assert (unknown.boundaries.value, unknown.boundaries.origin) == (None, Origin.ABSENT)
-    assert (unknown.mask_token_id.value, unknown.count.value) == (None, 3)
+
+
+def test_z_lab_has_no_default_of_the_ids_and_one_of_the_block(build: Any) -> None:
+    bare = {key: value for key, value in ZLAB.items() if key != "block_size"}
+
+    spec = read(build, "dflash", bare | {"dflash_config": {}})
+
+    assert (spec.boundaries.value, spec.boundaries.origin) == (None, Origin.ABSENT)
+    assert (spec.mask_token_id.value, spec.count.value) == (None, 3)
+    assert (spec.block_size.value, spec.block_size.origin) == (16, Origin.ASSUMED)
 
 
 def test_another_attention_is_recognised_and_not_judged(build: Any) -> None:

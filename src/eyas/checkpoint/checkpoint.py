@@ -14,7 +14,7 @@ from eyas.checkpoint.bounds import require_bounded
 from eyas.checkpoint.gguf import read_gguf
 from eyas.checkpoint.header import TensorHeader
 from eyas.checkpoint.json_file import read_json_object
-from eyas.checkpoint.place import Place, locate
+from eyas.checkpoint.place import GGUF_SUFFIX, Place, locate
 from eyas.checkpoint.regular import regular_file
 from eyas.checkpoint.shards import INDEX, read_shards
 from eyas.errors import CheckpointError
@@ -59,7 +59,12 @@ class Checkpoint:
     files: tuple[str, ...]
     revision: str | None
     other_files: tuple[str, ...] = ()
-    format: Format = Format.SAFETENSORS
+
+    @property
+    def format(self) -> Format:
+        """How the weights are stored: a GGUF file holds its config too."""
+        is_gguf = self.config_file.endswith(GGUF_SUFFIX)
+        return Format.GGUF if is_gguf else Format.SAFETENSORS
 
     @property
     def rival(self) -> str | None:
@@ -145,7 +150,7 @@ def open_checkpoint(location: str | Path) -> Checkpoint:
     """
     typed = str(location)
     place = locate(location, weights=True)
-    if place.file is not None and place.file.endswith(".gguf"):
+    if place.file is not None and place.file.endswith(GGUF_SUFFIX):
         return _open_gguf(typed, place)
     config = read_json_object(regular_file(place.directory, "config.json"), hint=_CONFIG_HINT)
     require_bounded(config, "config.json")
@@ -173,5 +178,4 @@ def _open_gguf(location: str, place: Place) -> Checkpoint:
         tensors=tensors,
         files=(file,),
         revision=place.revision,
-        format=Format.GGUF,
     )

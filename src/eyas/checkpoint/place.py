@@ -8,6 +8,8 @@ from pathlib import Path
 
 from eyas.errors import CheckpointError
 
+GGUF_SUFFIX = ".gguf"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
@@ -70,7 +72,7 @@ def _local(typed: str) -> Place | None:
 
 
 def _single_file(path: Path) -> Place:
-    if path.suffix not in (".safetensors", ".gguf"):
+    if path.suffix not in (".safetensors", GGUF_SUFFIX):
         raise CheckpointError(
             f"{path} is neither a directory nor a .safetensors file or a .gguf file",
             hint="give the directory that holds config.json and model.safetensors",

@@ -68,7 +68,8 @@ class BlockSource:
 
     `layer` holds the decoder layer's keys, `own` the sections that may hold the drafter's own, in
     order of precedence. `causal` makes the layers in which a token of the block sees no later one
-    from those that slide; `anchored` says whether the anchor drafts where no key does.
+    from those that slide; `anchored` says whether the anchor drafts where no key does, and
+    `usual_block` how long a block is then, where the producer has a default.
     """
 
     tensors: Tensors
@@ -77,6 +78,7 @@ class BlockSource:
     boundaries: Fact[tuple[int, ...] | None]
     causal: Callable[[Fact[frozenset[int]]], Fact[frozenset[int]]]
     anchored: bool
+    usual_block: int | None
     target_name: Fact[str | None]
     whose: str
 
@@ -152,7 +154,7 @@ def read_block(source: BlockSource) -> DFlashSpec:
         sliding_layers=sliding,
         sliding_window=or_absent(window, layer.place("sliding_window")),
         causal_layers=source.causal(sliding),
-        block_size=or_absent(source.integer("block_size"), source.place("block_size")),
+        block_size=_block_size(source),
         mask_token_id=or_absent(source.integer("mask_token_id"), source.place("mask_token_id")),
         sample_from_anchor=source.flag("sample_from_anchor")
         or assumed(source.anchored, source.place("sample_from_anchor"), whose=source.whose),
@@ -179,6 +181,14 @@ def read_block(source: BlockSource) -> DFlashSpec:
         ),
         target_name=source.target_name,
     )
+
+
+def _block_size(source: BlockSource) -> Fact[int | None]:
+    place = source.place("block_size")
+    stated = source.integer("block_size")
+    if stated is None and source.usual_block is not None:
+        return assumed(source.usual_block, place, whose=source.whose)
+    return or_absent(stated, place)
 
 
 def _count(source: BlockSource, target_hidden_size: int) -> Fact[int | None]:

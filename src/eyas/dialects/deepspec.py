@@ -88,6 +88,7 @@ def _read_block(checkpoint: Checkpoint) -> DFlashSpec:
             ),
             causal=causal,
             anchored=True,
+            usual_block=None,
             target_name=or_absent(top.text(_TARGET), top.place(_TARGET)),
             whose=_WHOSE,
         )

@@ -1,14 +1,15 @@
 """The dialect of z-lab's DFlash: flat, with a ``dflash_config``, embedding and head the target's.
 
 ModelOpt exports the same form (modelopt/torch/export/plugins/hf_spec_export.py, 0.47.0). Layer ids
-count states after a layer; block_size is at the top or in the section.
+count states after a layer and must be there; block_size is at the top or in the section, and 16
+where it is in neither (dflash/model.py at 1012959).
 """
 
 from __future__ import annotations
 
 from eyas.checkpoint import Checkpoint
 from eyas.dialects import block, flat
-from eyas.dialects.keys import Keys, architectures
+from eyas.dialects.keys import Keys, architectures, or_absent
 from eyas.dialects.tensors import Tensors
 from eyas.spec import DFlashSpec, DraftSpec, Fact, Recognised, absent, assumed
 
@@ -31,14 +32,21 @@ def recognise(checkpoint: Checkpoint) -> str | None:
 
 def read(checkpoint: Checkpoint) -> DraftSpec:
     """The drafter as z-lab's code computes it."""
-    return read_as(checkpoint, whose="z-lab's DFlashDraftModel")
+    return read_as(checkpoint, whose="z-lab's DFlashDraftModel", usual_block=16)
 
 
-def read_as(checkpoint: Checkpoint, *, whose: str) -> DFlashSpec | Recognised:
+def read_as(
+    checkpoint: Checkpoint,
+    *,
+    whose: str,
+    usual_block: int | None,
+    spread: Fact[tuple[int, ...]] | None = None,
+) -> DFlashSpec | Recognised:
     """The drafter that a flat config with `dflash_config` describes, as z-lab and SpecForge write.
 
-    Their ids count states after a layer, and in their layers that slide a token of the block sees
-    no later one unless `is_causal` says otherwise (dflash/model.py of z-lab/dflash at 1012959;
+    `spread` are the boundaries where no ids are stated, if `whose` code has some then. Their ids
+    count states after a layer, and in their layers that slide a token of the block sees no later
+    one unless `is_causal` says otherwise (dflash/model.py of z-lab/dflash at 1012959;
     specforge/modeling/draft/dflash_mask.py at 0f43ce6).
     """
     top = Keys(checkpoint.config, checkpoint.config_file)
@@ -65,9 +73,12 @@ def read_as(checkpoint: Checkpoint, *, whose: str) -> DFlashSpec | Recognised:
             tensors=tensors,
             layer=top,
             own=(section, top),
-            boundaries=_after(section) or _after(top) or _spread(top, tensors, whose),
+            boundaries=_after(section)
+            or _after(top)
+            or or_absent(spread, section.place("target_layer_ids")),
             causal=causal,
             anchored=tensors.has(block.MARKOV),
+            usual_block=usual_block,
             target_name=absent(top.place("target_model_name_or_path")),
             whose=whose,
         )
@@ -78,16 +89,3 @@ def _after(keys: Keys) -> Fact[tuple[int, ...] | None] | None:
     """The boundaries that `target_layer_ids` in `keys` state: states after a layer."""
     ids = keys.integers("target_layer_ids")
     return None if ids is None else ids.map(lambda ids: tuple(i + 1 for i in ids))
-
-
-def _spread(top: Keys, tensors: Tensors, whose: str) -> Fact[tuple[int, ...] | None]:
-    """The boundaries that both take where no ids are stated: spread over the target."""
-    place = top.place(f"{block.SECTION}.target_layer_ids")
-    depth, count = top.size("num_target_layers"), tensors.layers()
-    if depth is None or count is None:
-        return absent(place)
-    if count.value == 1:
-        return assumed((depth.value // 2 + 1,), place, whose=whose)
-    span = (depth.value - 4) / (count.value - 1)
-    spread = tuple(round(1 + i * span) + 1 for i in range(count.value))
-    return assumed(spread, place, whose=whose)

@@ -112,7 +112,7 @@ def _read_eagle3(checkpoint: Checkpoint, tensors: Tensors, own: Keys) -> Eagle3S
         hidden_size.value, own.place("target_hidden_size"), whose=_WHOSE
     )
     vocab_size = needed(
-        own.size("vocab_size") or _tokens(checkpoint) or tensors.rows("embed_tokens.weight"),
+        _tokens(checkpoint) or own.size("vocab_size") or tensors.rows("embed_tokens.weight"),
         own.place("vocab_size"),
     )
     draft_vocab_size = (

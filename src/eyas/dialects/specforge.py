@@ -14,7 +14,7 @@ from typing import Any, Literal
 from eyas.checkpoint import Checkpoint
 from eyas.dialects import block, dflash
 from eyas.dialects.flat import IDS, KEYS, flat_roles, has_eagle3_tensors, read_flat
-from eyas.dialects.keys import architectures
+from eyas.dialects.keys import Keys, architectures
 from eyas.dialects.names import named
 from eyas.dialects.parallel import drafts_in_parallel, in_parallel, with_mask_state
 from eyas.dialects.stating import layer_keys, require_eagle3, require_stored
@@ -22,6 +22,7 @@ from eyas.errors import ConversionError
 from eyas.spec import (
     DefaultBoundaries,
     DraftSpec,
+    Fact,
     Feedback,
     Fused,
     LastState,
@@ -29,6 +30,7 @@ from eyas.spec import (
     Mla,
     Origin,
     Unfused,
+    assumed,
 )
 
 name = "specforge"
@@ -75,13 +77,31 @@ def roles(checkpoint: Checkpoint) -> Mapping[str, str]:
 def read(checkpoint: Checkpoint) -> DraftSpec:
     """The drafter as SpecForge computes it."""
     if _block_mark(checkpoint) is not None:
-        return dflash.read_as(checkpoint, whose=_BLOCK)
+        spread = _spread(Keys(checkpoint.config, checkpoint.config_file))
+        return dflash.read_as(checkpoint, whose=_BLOCK, usual_block=None, spread=spread)
     if drafts_in_parallel(checkpoint) is not None:
         return in_parallel(checkpoint, read_flat(checkpoint, whose=_PARALLEL))
     spec = read_flat(checkpoint, whose=_WHOSE, theta_whose=_THETA)
     if spec.feedback.origin is not Origin.DECLARED:
         return spec
     return replace(spec, feedback=replace(spec.feedback, whose=_NORM_OUTPUT))
+
+
+def _spread(top: Keys) -> Fact[tuple[int, ...]] | None:
+    """The boundaries of its block drafters where no ids are stated: spread over the target.
+
+    They are states after a layer, from 1 to the third from last
+    (specforge/modeling/draft/dflash.py at 0354ed8).
+    """
+    depth, count = top.size("num_target_layers"), top.size("num_hidden_layers")
+    if depth is None or count is None:
+        return None
+    place = top.section(block.SECTION).place("target_layer_ids")
+    if count.value == 1:
+        return assumed((depth.value // 2 + 1,), place, whose=_BLOCK)
+    span = (depth.value - 4) / (count.value - 1)
+    spread = tuple(round(1 + i * span) + 1 for i in range(count.value))
+    return assumed(spread, place, whose=_BLOCK)
 
 
 def _block_mark(checkpoint: Checkpoint) -> str | None:

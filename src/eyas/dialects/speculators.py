@@ -152,6 +152,7 @@ def _read_block(checkpoint: Checkpoint, top: Keys, layer: Keys, algorithm: str) 
             boundaries=or_absent(top.integers(_BLOCK_IDS), top.place(_BLOCK_IDS)),
             causal=causal,
             anchored=_BLOCKS[algorithm],
+            usual_block=8,
             target_name=or_absent(
                 _verifier(top), top.place("speculators_config.verifier.name_or_path")
             ),
