@@ -131,7 +131,7 @@ def _read_eagle3(checkpoint: Checkpoint, tensors: Tensors, own: Keys) -> Eagle3S
         ),
         num_layers=needed(tensors.layers() or own.size("block_count"), own.place("block_count")),
         later_norm=absent(own.place("block_count")),
-        attention=_attention(tensors, own, hidden_size.value),
+        attention=_attention(tensors, own),
         conditioning=Fused(
             boundaries=boundaries,
             count=_count(tensors, boundaries, target_hidden_size.value),
@@ -163,15 +163,18 @@ def _read_eagle3(checkpoint: Checkpoint, tensors: Tensors, own: Keys) -> Eagle3S
     )
 
 
-def _attention(tensors: Tensors, own: Keys, hidden_size: int) -> Mha:
+def _attention(tensors: Tensors, own: Keys) -> Mha:
     heads = needed(own.size("attention.head_count"), own.place("attention.head_count"))
     return Mha(
         num_heads=heads,
         num_kv_heads=own.size("attention.head_count_kv")
         or assumed(heads.value, own.place("attention.head_count_kv"), whose=_WHOSE),
-        head_dim=own.size("attention.key_length")
-        or tensors.quotient("layers.0.self_attn.q_proj.weight", heads.value)
-        or assumed(hidden_size // heads.value, own.place("attention.key_length"), whose=_WHOSE),
+        head_dim=needed(
+            own.size("attention.key_length")
+            or tensors.quotient("layers.0.self_attn.q_proj.weight", heads.value)
+            or tensors.quotient("norm.weight", heads.value),
+            own.place("attention.key_length"),
+        ),
         bias=assumed(False, tensors.place("layers.0.self_attn.q_proj.bias"), whose=_WHOSE),
         qk_norm=assumed(False, tensors.place("layers.0.self_attn.q_norm.weight"), whose=_WHOSE),
     )
@@ -216,5 +219,8 @@ def _switch(own: Keys, key: str) -> Fact[bool]:
 def _tokens(checkpoint: Checkpoint) -> Fact[int] | None:
     """The number of tokens of the target's tokenizer, which the file has a copy of."""
     tokens = checkpoint.config.get(_TOKENS)
-    count = tokens.length if isinstance(tokens, LongList) else len(tokens or ())
+    if isinstance(tokens, LongList):
+        count = tokens.length
+    else:
+        count = len(tokens) if isinstance(tokens, list) else 0
     return inferred(count, f"{checkpoint.config_file} :: {_TOKENS}") if count else None

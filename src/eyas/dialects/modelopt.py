@@ -43,8 +43,8 @@ def recognise(checkpoint: Checkpoint) -> str | None:
     """The keys of its template in eagle_config, over EAGLE-3's tensors."""
     nested = checkpoint.config.get(SECTION)
     flag = next((f for f in _FLAGS if isinstance(nested, Mapping) and f in nested), None)
-    tensors = has_eagle3_tensors(checkpoint)
-    if flag is None or tensors is None:
+    tensors = None if flag is None else has_eagle3_tensors(checkpoint)
+    if tensors is None:
         return None
     megatron = any(name.startswith("midlayer.") for name in checkpoint.tensors)
     form = "Megatron" if megatron else "Hugging Face"

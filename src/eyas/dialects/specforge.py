@@ -41,8 +41,10 @@ _BLOCK = "SpecForge's DFlashDraftModel"
 _DSPARK = "DSparkDraftModel"
 _THETA = "EAGLE's cnets.py"
 # SpecForge 0.2.0 normalises what the head sees where norm_output is true and always feeds back the
-# state before the norm. Its pull request 879 gave the key the meaning that engines give it.
-_NORM_OUTPUT = "every engine and SpecForge after 0.2.0; 0.2.0 itself trains with pre-norm feedback"
+# state before the norm. Its pull request 879 gave the key the meaning that vLLM and SGLang give it.
+_NORM_OUTPUT = (
+    "vLLM, SGLang and SpecForge after 0.2.0; SpecForge 0.2.0 itself trains with pre-norm feedback"
+)
 
 
 def recognise(checkpoint: Checkpoint) -> str | None:
@@ -94,7 +96,7 @@ def _spread(top: Keys) -> Fact[tuple[int, ...]] | None:
     (specforge/modeling/draft/dflash.py at 0354ed8).
     """
     depth, count = top.size("num_target_layers"), top.size("num_hidden_layers")
-    if depth is None or count is None:
+    if depth is None or count is None or depth.value < 5:
         return None
     place = top.section(block.SECTION).place("target_layer_ids")
     if count.value == 1:

@@ -46,7 +46,8 @@ def recognise(checkpoint: Checkpoint) -> str | None:
         if isinstance(nested, Mapping) and _LATENT_FLAG in nested:
             return "it has an own embedding, and its class and eagle_config are the MLA recipe's"
         return None
-    whole = config.get("draft_vocab_size") == config.get("vocab_size")
+    size = config.get("draft_vocab_size")
+    whole = isinstance(size, int) and size == config.get("vocab_size")
     if "LlamaForCausalLMEagle3" in classes and nested is None and whole:
         return (
             f"it has an own embedding and no maps, and {checkpoint.config_file} gives a full"
