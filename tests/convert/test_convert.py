@@ -171,7 +171,7 @@ def test_a_tensor_of_unknown_part_is_not_carried_blindly(
         ("layer_types", ["sliding_attention"]),
         ("mlp_bias", True),
         ("auto_map", {"AutoModel": "modeling_mine.Mine"}),
-        ("eagle_config", {"use_last_layernorm": False, "parallel_draft_step": 4}),
+        ("eagle_config", {"use_last_layernorm": False}),
     ],
 )
 def test_a_key_that_convert_would_drop_is_refused(

@@ -7,36 +7,73 @@ from typing import Any
 import pytest
 
 from eyas import dialects
-from eyas.dialects import named
 from eyas.errors import ConversionError, NotADrafterError
 from eyas.spec import Recognised
 
+MTP = {"num_hidden_layers": 2, "architectures": ["DeepseekV3ForCausalLM"]}
+LM = {"architectures": ["LlamaForCausalLM"], "num_hidden_layers": 2, "vocab_size": 64}
+WHOLE = ("model.embed_tokens.weight", "model.layers.0.mlp.up_proj.weight", "model.layers.1.a.bias")
+
 
 @pytest.mark.parametrize(
-    ("config", "tensor", "kind"),
+    ("config", "tensors", "dialect", "kind"),
     [
-        ({"architectures": ["DFlashDraftModel"]}, "fc.weight", "DFlash"),
-        ({"architectures": ["DFlash2DraftModel"]}, "fc.weight", "DFlash 2"),
-        ({"architectures": ["Qwen3DSparkModel"]}, "fc.weight", "DSpark"),
-        ({"architectures": ["PEagleDraftModel"]}, "fc.weight", "P-EAGLE"),
-        ({"architectures": ["X"], "speculators_model_type": "peagle"}, "fc.weight", "P-EAGLE"),
-        ({"architectures": ["Qwen3_5ForConditionalGeneration"]}, "mtp.fc.weight", "MTP"),
-        ({"architectures": ["Eagle4Model"]}, "fc.weight", "EAGLE-4"),
+        ({"architectures": ["DFlash2DraftModel"]}, ("fc.weight",), "named", "DFlash 2"),
+        ({"dflash_config": {"selector_rank": 4}}, ("fc.weight",), "named", "DFlash 2"),
+        ({"architectures": ["DominoDraftModel"]}, ("fc.weight",), "named", "Domino"),
+        ({"architectures": ["DFlashDraftModel"]}, ("prefix_gru.weight_ih_l0",), "named", "Domino"),
+        ({"architectures": ["Eagle4Model"]}, ("fc.weight",), "named", "EAGLE-4"),
+        ({"architectures": ["EagleLlamaForCausalLM"]}, ("fc.weight",), "named", "EAGLE-1"),
+        ({"speculators_model_type": "xpress"}, ("fc.weight",), "named", "XPress"),
+        ({"architectures": ["X"]}, ("medusa_heads.0.0.linear.weight",), "named", "Medusa"),
+        (
+            {"eagle_config": {"parallel_draft_step": 4}},
+            ("fc.weight",),
+            "named",
+            "EAGLE with ModelOpt's parallel heads",
+        ),
+        ({"speculators_model_type": "quantum"}, ("fc.weight",), "speculators", "quantum"),
+        ({"architectures": ["Qwen3_5Model"]}, ("mtp.fc.weight",), "mtp", "MTP"),
+        (MTP, ("model.layers.2.eh_proj.weight", "model.norm.weight"), "mtp", "MTP"),
+        ({"speculators_model_type": "mtp"}, ("fc.weight",), "mtp", "MTP"),
+        (
+            {"architectures": ["DeepseekV4ForCausalLM"]},
+            ("mtp.0.markov_head.markov_w1.weight", "model.norm.weight"),
+            "mtp",
+            "DSpark inside the target",
+        ),
+        (LM, WHOLE, "assistant", "draft model"),
+        (
+            {"architectures": ["Gemma4DSparkModel"]},
+            ("fc.weight",),
+            "deepspec",
+            "DSpark of DeepSpec",
+        ),
+        (
+            {"architectures": ["Gemma4AssistantModel"]},
+            ("fc.weight",),
+            "newer",
+            "Gemma4AssistantModel",
+        ),
+        ({"architectures": ["Warp9DraftModel"]}, ("fc.weight",), "newer", "Warp9DraftModel"),
     ],
 )
-def test_other_kinds_are_known_by_name(
-    build: Any, config: dict[str, Any], tensor: str, kind: str
+def test_other_kinds_are_recognised_and_not_judged(
+    build: Any, config: dict[str, Any], tensors: tuple[str, ...], dialect: str, kind: str
 ) -> None:
-    checkpoint = build(config, {tensor: (2, 2)})
+    checkpoint = build(config, dict.fromkeys(tensors, (2, 2)))
 
-    dialect, spec = dialects.read(checkpoint)
+    found, spec = dialects.read(checkpoint)
 
-    assert dialect.name == "named"
+    assert found.name == dialect
     assert isinstance(spec, Recognised)
     assert spec.name == kind
-    assert dialect.roles(checkpoint) == {}
+    assert kind in spec.unjudged
+    assert spec.why in spec.unjudged
+    assert spec.lacks in spec.unjudged
+    assert dialect in ("deepspec",) or found.roles(checkpoint) == {}
     with pytest.raises(ConversionError):
-        named.write(spec, ())
+        found.write(spec, ())
 
 
 @pytest.mark.parametrize(
@@ -50,6 +87,8 @@ def test_other_kinds_are_known_by_name(
         ({"architectures": "LlamaForCausalLM"}, "a model without architectures"),
         ({"architectures": [None]}, "a model without architectures"),
         ({"speculators_model_type": ["eagle3"]}, "a model without architectures"),
+        ({"architectures": ["\x1b[31mEagle"]}, "model"),
+        ({"parallel_drafting": True, "pard_token": 3}, "a model without architectures"),
     ],
 )
 def test_what_is_no_drafter(build: Any, config: dict[str, Any], appearance: str) -> None:
@@ -63,4 +102,15 @@ def test_what_is_no_drafter(build: Any, config: dict[str, Any], appearance: str)
 
 def test_no_two_dialects_share_a_name() -> None:
     names = [dialect.name for dialect in dialects.DIALECTS]
-    assert len(set(names)) == len(names) == 3
+    assert len(set(names)) == len(names) == 14
+
+
+def test_all_but_two_write_nothing() -> None:
+    writers = set()
+    for dialect in dialects.DIALECTS:
+        try:
+            dialect.write(Recognised(name="X", why="", lacks=""), ())
+        except ConversionError as error:
+            if "and in no other" not in error.message:
+                writers.add(dialect.name)
+    assert writers == {"specforge", "speculators"}

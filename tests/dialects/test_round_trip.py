@@ -25,6 +25,7 @@ from eyas.spec import (
     Ownership,
     Rope,
     VocabMap,
+    VocabOrder,
     absent,
     declared,
 )
@@ -113,6 +114,8 @@ def drafters(
     if vocab == draft_vocab:
         maps = [VocabMap.OFFSETS, VocabMap.IDENTITY]
         heads.append(Ownership.TIED if embedding is Ownership.OWN else Ownership.TARGET)
+    vocab_map = draw(st.sampled_from(maps))
+    mapped = vocab_map is VocabMap.OFFSETS
     return Eagle3Spec(
         hidden_size=draw(fact(st.integers(2, 64))),
         target_hidden_size=draw(fact(st.integers(2, 64))),
@@ -129,7 +132,8 @@ def drafters(
         feedback=draw(fact(st.sampled_from(Feedback))),
         vocab_size=declared(vocab, "test"),
         draft_vocab_size=declared(draft_vocab, "test"),
-        vocab_map=draw(fact(st.sampled_from(maps))),
+        vocab_map=declared(vocab_map, "test"),
+        vocab_order=declared(VocabOrder.SORTED if mapped else None, "test"),
         embedding=declared(embedding, "test"),
         head=draw(fact(st.sampled_from(heads))),
         target_name=draw(fact(target_name)),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tests.dialects.flat_drafter import D2T, FLAT, INNER, OUTER, shapes, without
 
 from eyas import dialects
 from eyas.dialects import specforge
@@ -22,43 +23,8 @@ from eyas.spec import (
     Ownership,
     Recognised,
     Rope,
-    VocabMap,
     declared,
 )
-
-FLAT = {
-    "architectures": ["LlamaForCausalLMEagle3"],
-    "model_type": "llama",
-    "hidden_size": 8,
-    "intermediate_size": 12,
-    "num_hidden_layers": 1,
-    "num_attention_heads": 2,
-    "num_key_value_heads": 1,
-    "head_dim": 4,
-    "vocab_size": 20,
-    "draft_vocab_size": 4,
-    "rms_norm_eps": 1e-5,
-    "rope_theta": 500000,
-}
-INNER = {
-    "self_attn.q_proj.weight": (8, 16),
-    "self_attn.k_proj.weight": (4, 16),
-    "self_attn.v_proj.weight": (4, 16),
-    "self_attn.o_proj.weight": (8, 8),
-    "mlp.gate_proj.weight": (12, 8),
-    "mlp.up_proj.weight": (12, 8),
-    "mlp.down_proj.weight": (8, 12),
-    "input_layernorm.weight": (8,),
-    "hidden_norm.weight": (8,),
-    "post_attention_layernorm.weight": (8,),
-}
-OUTER = {"fc.weight": (8, 24), "norm.weight": (8,), "lm_head.weight": (4, 8)}
-D2T = [0, 4, 8, 12]  # the kept ids are 0, 5, 10, 15
-
-
-def shapes(prefix: str = "midlayer.", wrapper: str = "") -> dict[str, tuple[int, ...]]:
-    layer = {wrapper + prefix + name: shape for name, shape in INNER.items()}
-    return layer | {wrapper + name: shape for name, shape in OUTER.items()}
 
 
 def read(build: Any, config: dict[str, Any], tensors: Any = None, **maps: list[int]) -> Eagle3Spec:
@@ -67,10 +33,6 @@ def read(build: Any, config: dict[str, Any], tensors: Any = None, **maps: list[i
     assert dialect.name == "specforge"
     assert isinstance(spec, Eagle3Spec)
     return spec
-
-
-def without(*keys: str) -> dict[str, Any]:
-    return {key: value for key, value in FLAT.items() if key not in keys}
 
 
 def fused(spec: Eagle3Spec) -> Fused:
@@ -114,7 +76,6 @@ def test_absent_facts_say_whose_default_fills_them(build: Any) -> None:
     [
         ({"eagle_config": {"eagle_aux_hidden_state_layer_ids": [1, 5, 8]}}, (2, 6, 9)),
         ({"eagle_aux_hidden_state_layer_ids": [2, 6, 9]}, (2, 6, 9)),
-        ({"aux_hidden_states_layer_ids": [1, 5, 8]}, (2, 6, 9)),
         ({"target_layer_ids": [1, 5, 8]}, (2, 6, 9)),
         (
             {
@@ -198,50 +159,6 @@ def test_fused_projections_have_their_own_roles(build: Any) -> None:
         specforge.write(specforge.read(checkpoint), set(roles.values()))
 
 
-@pytest.mark.parametrize(
-    ("keys", "rope"),
-    [
-        ({"rope_theta": 1e6, "rope_scaling": None}, Rope(theta=1e6, kind="default")),
-        (
-            {"rope_theta": 5e5, "rope_scaling": {"type": "linear", "factor": 2}},
-            Rope(theta=5e5, kind="linear", scaling={"factor": 2}),
-        ),
-        (
-            {"rope_parameters": {"rope_type": "llama3", "rope_theta": 7, "factor": 8.0}},
-            Rope(theta=7.0, kind="llama3", scaling={"factor": 8.0}),
-        ),
-        (
-            {"rope_theta": 3.0, "rope_parameters": {"rope_type": "default"}},
-            Rope(theta=3.0, kind="default"),
-        ),
-        (
-            {
-                "rope_theta": 10000,
-                "rope_scaling": {"rope_type": "yarn", "factor": 4},
-                "rope_parameters": {"rope_type": "default", "rope_theta": 20000},
-            },
-            Rope(theta=20000.0, kind="default"),
-        ),
-        (
-            {"rope_theta": 1.0, "rope_scaling": {"type": "mrope", "mrope_section": [1, 1]}},
-            Rope(theta=1.0, kind="default", scaling={"mrope_section": [1, 1]}),
-        ),
-    ],
-)
-def test_rope_in_its_spellings(build: Any, keys: dict[str, Any], rope: Rope) -> None:
-    assert read(build, without("rope_theta") | keys).rope.value == rope
-
-
-def test_a_rope_that_is_stated_twice_names_both_places(build: Any) -> None:
-    parameters = {"rope_type": "default", "rope_theta": 20000}
-    contradicted = without("rope_theta") | {"rope_parameters": parameters}
-    contradicted["rope_scaling"] = {"rope_type": "yarn", "factor": 4}
-
-    key = read(build, contradicted).rope.key
-
-    assert key == "config.json :: rope_parameters.rope_theta, against config.json :: rope_scaling"
-
-
 def test_parts_that_are_stored_exist_whatever_the_flags_say(build: Any) -> None:
     extra = {
         "fc.bias": (8,),
@@ -266,7 +183,19 @@ def test_flags_may_be_nested(build: Any) -> None:
     spec = read(build, config)
 
     assert fused(spec).input_norm == declared(True, "config.json :: eagle_config.norm_before_fc")
-    assert spec.feedback == declared(Feedback.POST_NORM, "config.json :: norm_output")
+    assert spec.feedback.value is Feedback.POST_NORM
+    assert (spec.feedback.origin, spec.feedback.key) == (
+        Origin.DECLARED,
+        "config.json :: norm_output",
+    )
+
+
+def test_norm_output_says_whose_meaning_is_taken(build: Any) -> None:
+    stated = read(build, FLAT | {"norm_output": True}).feedback
+
+    assert stated.value is Feedback.POST_NORM
+    assert "0.2.0 itself trains with pre-norm feedback" in str(stated.whose)
+    assert read(build, FLAT).feedback.whose == "SpecForge 0.2.0's LlamaForCausalLMEagle3"
 
 
 @pytest.mark.parametrize(
@@ -300,34 +229,6 @@ def test_without_fc_and_without_captured_states_the_last_state_is_used(build: An
 
     assert isinstance(spec.conditioning, LastState)
     assert spec.conditioning.reason.key == "config.json :: eagle_config.use_aux_hidden_state"
-
-
-MASK = [int(i in (0, 5, 10, 15)) for i in range(20)]
-
-
-@pytest.mark.parametrize(
-    ("maps", "expected"),
-    [
-        ({"d2t": D2T, "t2d": MASK}, VocabMap.OFFSETS),
-        ({"d2t": [0, 5, 10, 15], "t2d": MASK}, VocabMap.ABSOLUTE),
-        ({"d2t": [0, 5, 10, 19]}, VocabMap.ABSOLUTE),
-        ({"d2t": [0, 1, 2, 3]}, VocabMap.OFFSETS),
-        ({"d2t": [15, 9, 3, -3]}, VocabMap.OFFSETS),
-        ({"t2d": MASK}, VocabMap.OFFSETS),
-    ],
-)
-def test_the_form_of_the_map_is_judged_by_its_numbers(
-    build: Any, maps: dict[str, list[int]], expected: VocabMap
-) -> None:
-    assert read(build, FLAT, **maps).vocab_map.value is expected
-
-
-def test_without_any_map(build: Any) -> None:
-    small = build(FLAT, shapes())
-    full = build(FLAT | {"draft_vocab_size": 20}, shapes() | {"lm_head.weight": (20, 8)})
-
-    assert specforge.read(small).vocab_map.value is VocabMap.PREFIX
-    assert specforge.read(full).vocab_map.value is VocabMap.IDENTITY
 
 
 def test_the_head(build: Any) -> None:
@@ -420,7 +321,8 @@ def test_a_drafter_is_known_by_its_tensors_under_another_name(build: Any) -> Non
     checkpoint = build(config, shapes(), d2t=D2T)
 
     assert specforge.recognise(checkpoint) == "it has midlayer.hidden_norm.weight and fc.weight"
-    assert dialects.recognise(checkpoint).name == "specforge"
+    assert dialects.recognise(checkpoint).name == "eagle"
+    assert specforge.read(checkpoint).hidden_size.value == 8
 
 
 def test_what_cannot_be_stated_is_refused(build: Any) -> None:
@@ -444,4 +346,4 @@ def test_what_cannot_be_stated_is_refused(build: Any) -> None:
     with pytest.raises(ConversionError, match="one decoder layer, and this drafter has 2"):
         specforge.write(deep, present)
     with pytest.raises(ConversionError, match="a DFlash drafter cannot be written"):
-        specforge.write(Recognised(name="DFlash", why=""), present)
+        specforge.write(Recognised(name="DFlash", why="", lacks=""), present)

@@ -16,6 +16,8 @@ from eyas.spec import (
     Fused,
     Mha,
     Origin,
+    PEagleSpec,
+    Recognised,
     VocabMap,
     declared,
 )
@@ -141,3 +143,30 @@ def test_the_writer_states_what_vllm_would_guess_otherwise(build: Any) -> None:
     methods = config["speculators_config"]["proposal_methods"]
     assert methods[0]["speculative_tokens"] == 5
     assert names["layers.0.hidden_norm.weight"] == "layers.0.hidden_norm.weight"
+
+
+def test_p_eagle(build: Any) -> None:
+    config = NESTED | {"speculators_model_type": "peagle", "mask_token_id": 19}
+    checkpoint = build(config, SHAPES | {"mask_hidden": (1, 1, 24)}, d2t=D2T)
+
+    dialect, spec = dialects.read(checkpoint)
+
+    assert dialect.name == "speculators"
+    assert isinstance(spec, PEagleSpec)
+    assert spec.mask_token_id == declared(19, "config.json :: mask_token_id")
+    assert spec.mask_hidden.value
+    assert spec.depths.value is None
+    assert spec.drafter.norm_before_residual.value is True
+    assert set(dialect.roles(checkpoint)) == set(checkpoint.tensors)
+    with pytest.raises(ConversionError, match="a P-EAGLE drafter cannot be written"):
+        speculators.write(spec, set(SHAPES))
+
+
+def test_another_type_is_known_by_name(build: Any) -> None:
+    checkpoint = build(NESTED | {"speculators_model_type": "quantum"}, SHAPES)
+
+    dialect, spec = dialects.read(checkpoint)
+
+    assert isinstance(spec, Recognised)
+    assert spec.name == "quantum"
+    assert dialect.roles(checkpoint) == {}

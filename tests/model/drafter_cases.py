@@ -20,6 +20,7 @@ from eyas.spec import (
     Ownership,
     Rope,
     VocabMap,
+    VocabOrder,
     declared,
 )
 
@@ -62,6 +63,7 @@ PLAIN = Eagle3Spec(
         vocab_size=VOCAB,
         draft_vocab_size=DRAFT_VOCAB,
         vocab_map=VocabMap.OFFSETS,
+        vocab_order=VocabOrder.SORTED,
         embedding=Ownership.TARGET,
         head=Ownership.OWN,
         target_name="tiny",

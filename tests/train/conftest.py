@@ -18,6 +18,7 @@ from eyas.spec import (
     Ownership,
     Rope,
     VocabMap,
+    VocabOrder,
     absent,
     declared,
 )
@@ -58,6 +59,7 @@ def spec_of(
         vocab_size=declared(VOCAB, HERE),
         draft_vocab_size=declared(DRAFT_VOCAB, HERE),
         vocab_map=declared(VocabMap.OFFSETS, HERE),
+        vocab_order=declared(VocabOrder.SORTED, HERE),
         embedding=declared(Ownership.TARGET, HERE),
         head=declared(Ownership.OWN, HERE),
         target_name=declared("tiny", HERE),

@@ -20,7 +20,7 @@ from eyas.check.report import (
 )
 from eyas.check.rules import RULES, TrainedRule, ViewRule
 from eyas.check.view import Trained, View
-from eyas.spec import NotChecked, Recognised, Served
+from eyas.spec import Eagle3Spec, NotChecked, Served
 
 if TYPE_CHECKING:
     from eyas.checkpoint import Checkpoint, TargetFacts
@@ -128,12 +128,13 @@ def _apply(items: Iterable[Finding | Skip]) -> tuple[list[Finding], list[Skip]]:
 
 
 def _why_not(trained: Trained, reading: Served | NotChecked) -> str | None:
-    """Why `reading` cannot be compared with `trained`."""
+    """Why `reading` cannot be compared with `trained`.
+
+    A contract is about EAGLE-3 launches, so that even a refusal says nothing of other drafters.
+    """
     if isinstance(reading, NotChecked):
         return reading.reason
-    if isinstance(trained.spec, Recognised):
-        return f"{trained.spec.name} is known by name alone: {trained.spec.why}"
-    return None
+    return None if isinstance(trained.spec, Eagle3Spec) else trained.spec.unjudged
 
 
 def _outcome(reading: Served | NotChecked, outcome: Outcome, reason: str | None) -> EngineOutcome:
@@ -151,10 +152,10 @@ def _outcome(reading: Served | NotChecked, outcome: Outcome, reason: str | None)
 def _read(checkpoint: Checkpoint) -> Iterator[str]:
     """The names of the files that the drafter was read from."""
     yield checkpoint.config_file
-    whole = not checkpoint.location.endswith(".safetensors")
+    whole = not checkpoint.location.endswith((".safetensors", ".gguf"))
     if whole and (checkpoint.directory / INDEX).is_file():
         yield INDEX
-    yield from checkpoint.files
+    yield from (file for file in checkpoint.files if file != checkpoint.config_file)
 
 
 def _file(checkpoint: Checkpoint, name: str) -> CheckedFile:

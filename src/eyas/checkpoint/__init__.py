@@ -1,7 +1,8 @@
 """A drafter's files as a config and tensor headers; bytes only when asked for."""
 
 from eyas.checkpoint.cache import cache_dir
-from eyas.checkpoint.checkpoint import Checkpoint, open_checkpoint
+from eyas.checkpoint.checkpoint import Checkpoint, Format, open_checkpoint
+from eyas.checkpoint.gguf import LongList
 from eyas.checkpoint.header import TensorHeader
 from eyas.checkpoint.sparse import write_sparse
 from eyas.checkpoint.target import TargetFacts, open_target
@@ -9,6 +10,8 @@ from eyas.checkpoint.write import TensorBytes, require_new, write_checkpoint
 
 __all__ = [
     "Checkpoint",
+    "Format",
+    "LongList",
     "TargetFacts",
     "TensorBytes",
     "TensorHeader",

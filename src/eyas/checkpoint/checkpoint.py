@@ -6,13 +6,15 @@ import sys
 from array import array
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
 from eyas.checkpoint.bounds import require_bounded
+from eyas.checkpoint.gguf import read_gguf
 from eyas.checkpoint.header import TensorHeader
 from eyas.checkpoint.json_file import read_json_object
-from eyas.checkpoint.place import locate
+from eyas.checkpoint.place import GGUF_SUFFIX, Place, locate
 from eyas.checkpoint.regular import regular_file
 from eyas.checkpoint.shards import INDEX, read_shards
 from eyas.errors import CheckpointError
@@ -33,13 +35,20 @@ _INTEGER_CODES = {
 _CONFIG_HINT = "a drafter is a directory with config.json and model.safetensors"
 
 
+class Format(StrEnum):
+    """How the weights are stored."""
+
+    SAFETENSORS = "safetensors"
+    GGUF = "GGUF"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checkpoint:
     """A drafter's files.
 
-    `location` is what the user typed, `config` the raw config.json, `files` the weight files that
-    belong to it, `other_files` the weight files beside them that do not, and `revision` the Hub
-    commit.
+    `location` is what the user typed, `config` the raw config.json or the keys of a GGUF file,
+    `files` the weight files that belong to it, `other_files` the weight files beside them that do
+    not, and `revision` the Hub commit.
     """
 
     location: str
@@ -50,6 +59,12 @@ class Checkpoint:
     files: tuple[str, ...]
     revision: str | None
     other_files: tuple[str, ...] = ()
+
+    @property
+    def format(self) -> Format:
+        """How the weights are stored: a GGUF file holds its config too."""
+        is_gguf = self.config_file.endswith(GGUF_SUFFIX)
+        return Format.GGUF if is_gguf else Format.SAFETENSORS
 
     @property
     def rival(self) -> str | None:
@@ -129,12 +144,14 @@ class Checkpoint:
 def open_checkpoint(location: str | Path) -> Checkpoint:
     """The checkpoint at `location`, without reading a tensor.
 
-    `location` is a directory, a single ``.safetensors`` file with config.json beside it, or a Hub
-    id (``org/name``, ``org/name@revision``, ``hf://…``). Raises CheckpointError when it is
-    missing or unsound, FetchError when the Hub cannot be reached.
+    `location` is a directory, a single ``.safetensors`` file with config.json beside it, a
+    ``.gguf`` file, or a Hub id (``org/name``, ``org/name@revision``, ``hf://…``). Raises
+    CheckpointError when it is missing or unsound, FetchError when the Hub cannot be reached.
     """
     typed = str(location)
     place = locate(location, weights=True)
+    if place.file is not None and place.file.endswith(GGUF_SUFFIX):
+        return _open_gguf(typed, place)
     config = read_json_object(regular_file(place.directory, "config.json"), hint=_CONFIG_HINT)
     require_bounded(config, "config.json")
     tensors, files, others = read_shards(place.directory, place.file)
@@ -147,4 +164,18 @@ def open_checkpoint(location: str | Path) -> Checkpoint:
         files=files,
         revision=place.revision,
         other_files=others,
+    )
+
+
+def _open_gguf(location: str, place: Place) -> Checkpoint:
+    file = place.file or ""
+    config, tensors = read_gguf(place.directory, file)
+    return Checkpoint(
+        location=location,
+        directory=place.directory,
+        config=config,
+        config_file=file,
+        tensors=tensors,
+        files=(file,),
+        revision=place.revision,
     )

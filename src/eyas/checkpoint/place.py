@@ -8,6 +8,8 @@ from pathlib import Path
 
 from eyas.errors import CheckpointError
 
+GGUF_SUFFIX = ".gguf"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
@@ -38,7 +40,7 @@ def locate(location: str | Path, *, weights: bool, also: Sequence[str] = ()) -> 
     if hub_id is None:
         raise CheckpointError(
             f"there is no file or directory {typed!r}",
-            hint="give a directory, a .safetensors file or a Hub id such as org/name",
+            hint="give a directory, a .safetensors or .gguf file, or a Hub id such as org/name",
         )
     parent = Path(typed).parent
     if not typed.startswith("hf://") and parent.is_dir():
@@ -70,9 +72,9 @@ def _local(typed: str) -> Place | None:
 
 
 def _single_file(path: Path) -> Place:
-    if path.suffix != ".safetensors":
+    if path.suffix not in (".safetensors", GGUF_SUFFIX):
         raise CheckpointError(
-            f"{path} is neither a directory nor a .safetensors file",
+            f"{path} is neither a directory nor a .safetensors file or a .gguf file",
             hint="give the directory that holds config.json and model.safetensors",
         )
     return Place(directory=path.parent, file=path.name)

@@ -29,9 +29,10 @@ def inspect(
     trained = as_trained(checkpoint, target=None)
     reasons = (dialect.recognise(checkpoint) for dialect in dialects.DIALECTS)
     why = next(reason for reason in reasons if reason is not None)
+    unread = dialects.unread_keys(checkpoint)
     if form is Plainness.JSON:
-        result(facts.render_json(trained, why))
+        result(facts.render_json(trained, why, unread=unread))
     else:
-        result(facts.render_human(trained, why, style_of(color)))
+        result(facts.render_human(trained, why, style_of(color), unread=unread))
     newest = ",".join(f"{engine.name}@{engine.newest}" for engine in ENGINES)
     hint(f"eyas check {quote(draft)} --engine {newest}")

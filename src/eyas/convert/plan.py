@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from eyas.check import Trained, as_trained
 from eyas.check.unscaled import unscaled
+from eyas.checkpoint import Format
 from eyas.convert.objection import Objection, refusal
 from eyas.convert.recheck import objections
 from eyas.convert.writers import WRITERS, Writer
@@ -96,10 +97,16 @@ def convertible(trained: Trained) -> Eagle3Spec:
     from eyas import dialects
 
     spec, location = trained.spec, trained.checkpoint.location
-    if isinstance(spec, Recognised):
+    if not isinstance(spec, Eagle3Spec):
+        why = "is known by name alone" if isinstance(spec, Recognised) else "convert does not cover"
         raise ConversionError(
-            f"{location} is {spec.name}, which is known by name alone",
-            hint=f"eyas inspect {location}",
+            f"{location} is {spec.name}, which {why}", hint=f"eyas inspect {location}"
+        )
+    if trained.checkpoint.format is not Format.SAFETENSORS:
+        raise ConversionError(
+            f"{location} is a {trained.checkpoint.format} file, whose q and k have their rows in"
+            " another order, and convert changes no byte",
+            hint="convert the safetensors that it was made from",
         )
     if not isinstance(spec.attention, Mha):
         raise ConversionError(

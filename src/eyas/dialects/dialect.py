@@ -16,9 +16,8 @@ class Dialect(Protocol):
     def name(self) -> str:
         """The dialect's name, as ``eyas inspect`` prints it."""
 
-    @property
-    def keys(self) -> Mapping[str, frozenset[str]]:
-        """The keys of a config that it reads, by their section; ``""`` is the top."""
+    def keys(self, checkpoint: Checkpoint) -> Mapping[str, frozenset[str]]:
+        """The keys of the config that it reads, by their section; ``""`` is the top."""
 
     def recognise(self, checkpoint: Checkpoint) -> str | None:
         """Why `checkpoint` is of this dialect; None when it is not."""

@@ -7,14 +7,13 @@ trained would not be stored. Sizes are taken from the config, and from shapes wh
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeVar
 
 from eyas.dialects.attention import read_attention
-from eyas.dialects.keys import Keys
+from eyas.dialects.keys import Keys, needed, or_absent
+from eyas.dialects.ownership import read_embedding, read_head
 from eyas.dialects.rope import read_rope
 from eyas.dialects.tensors import Tensors
-from eyas.dialects.vocabulary import read_vocab_map
-from eyas.errors import CheckpointError
+from eyas.dialects.vocabulary import read_vocab_map, read_vocab_order, read_vocab_sizes
 from eyas.spec import (
     Boundaries,
     Eagle3Spec,
@@ -23,15 +22,12 @@ from eyas.spec import (
     Fused,
     LastState,
     LaterNorm,
-    Origin,
-    Ownership,
     absent,
     assumed,
     inferred,
 )
 
 LLAMA_CONFIG = "transformers' LlamaConfig"
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,20 +65,6 @@ class Source:
         return self.flag(key) or assumed(False, self.flag_place(key), whose=self.whose)
 
 
-def needed(fact: Fact[T] | None, place: str) -> Fact[T]:
-    """`fact`, or CheckpointError: neither the config nor a tensor tells it."""
-    if fact is None:
-        raise CheckpointError(f"{place} is missing, and no tensor tells it", hint="add the key")
-    return fact
-
-
-def or_absent(fact: Fact[T] | None, place: str) -> Fact[T | None]:
-    """`fact`, or None from `place`, where nothing is stated and no default applies."""
-    if fact is None:
-        return Fact(value=None, origin=Origin.ABSENT, key=place)
-    return Fact(value=fact.value, origin=fact.origin, key=fact.key, whose=fact.whose)
-
-
 def read_eagle3(source: Source) -> Eagle3Spec:
     """The drafter as trained; raises CheckpointError when a size cannot be known."""
     tensors, layer, drafter = source.tensors, source.layer, source.flags[-1]
@@ -98,7 +80,10 @@ def read_eagle3(source: Source) -> Eagle3Spec:
         or layer.size("num_hidden_layers")
         or assumed(1, layer.place("num_hidden_layers"), whose="EAGLE-3 (arXiv 2503.01840)")
     )
-    vocab_size, draft_vocab_size = _vocabulary(source)
+    vocab_size, draft_vocab_size = read_vocab_sizes(tensors, layer, drafter, whose=source.whose)
+    vocab_map = read_vocab_map(
+        tensors.checkpoint, dict(tensors.by_role), vocab_size.value, draft_vocab_size.value
+    )
     norm_output = source.switch("norm_output")
     return Eagle3Spec(
         hidden_size=hidden_size,
@@ -130,11 +115,15 @@ def read_eagle3(source: Source) -> Eagle3Spec:
         feedback=norm_output.map(lambda on: Feedback.POST_NORM if on else Feedback.PRE_NORM),
         vocab_size=vocab_size,
         draft_vocab_size=draft_vocab_size,
-        vocab_map=read_vocab_map(
-            tensors.checkpoint, dict(tensors.by_role), vocab_size.value, draft_vocab_size.value
+        vocab_map=vocab_map,
+        vocab_order=read_vocab_order(tensors.checkpoint, tensors.by_role, vocab_map.value),
+        embedding=read_embedding(tensors),
+        head=read_head(
+            tensors,
+            source.flag("tie_word_embeddings") or layer.flag("tie_word_embeddings"),
+            reduced=vocab_size.value != draft_vocab_size.value,
+            place=source.flag_place("draft_vocab_size"),
         ),
-        embedding=_ownership(tensors, "embed_tokens.weight"),
-        head=_head(source, vocab_size.value, draft_vocab_size.value),
         target_name=or_absent(
             source.target_name, drafter.place("speculators_config.verifier.name_or_path")
         ),
@@ -150,25 +139,6 @@ def _later_norm(tensors: Tensors, num_layers: Fact[int]) -> Fact[LaterNorm | Non
             return inferred(norm, tensors.place(role))
     place = tensors.place(f"layers.1.{LaterNorm.INPUT_LAYERNORM}.weight")
     return assumed(LaterNorm.INPUT_LAYERNORM, place, whose="speculators 0.9.0")
-
-
-def _vocabulary(source: Source) -> tuple[Fact[int], Fact[int]]:
-    tensors, layer, drafter = source.tensors, source.layer, source.flags[-1]
-    head = tensors.rows("lm_head.weight")
-    whole = (
-        layer.size("vocab_size")
-        or tensors.rows("t2d")
-        or tensors.rows("embed_tokens.weight")
-        or (None if tensors.has("d2t") else head)
-    )
-    vocab_size = needed(whole, layer.place("vocab_size"))
-    draft = (
-        drafter.size("draft_vocab_size")
-        or head
-        or tensors.rows("d2t")
-        or assumed(vocab_size.value, drafter.place("draft_vocab_size"), whose=source.whose)
-    )
-    return vocab_size, draft
 
 
 def _conditioning(source: Source, hidden_size: int, target_hidden_size: int) -> Fused | LastState:
@@ -203,20 +173,3 @@ def _count(source: Source, hidden_size: int, target_hidden_size: int) -> Fact[in
     if isinstance(boundaries.value, tuple):
         return boundaries.map(lambda _: len(boundaries.value))  # type: ignore[arg-type]
     return assumed(3, boundaries.key, whose="EAGLE-3 (arXiv 2503.01840)")
-
-
-def _ownership(tensors: Tensors, role: str) -> Fact[Ownership]:
-    return inferred(Ownership.OWN if tensors.has(role) else Ownership.TARGET, tensors.place(role))
-
-
-def _head(source: Source, vocab_size: int, draft_vocab_size: int) -> Fact[Ownership]:
-    tensors = source.tensors
-    tied = source.flag("tie_word_embeddings") or source.layer.flag("tie_word_embeddings")
-    if tensors.has("lm_head.weight"):
-        return inferred(Ownership.OWN, tensors.place("lm_head.weight"))
-    if tied is not None and tied.value and tensors.has("embed_tokens.weight"):
-        return tied.map(lambda _: Ownership.TIED)
-    if vocab_size == draft_vocab_size:
-        return inferred(Ownership.TARGET, tensors.place("lm_head.weight"))
-    # A reduced vocabulary had a head of its own, which is not in the files.
-    return inferred(Ownership.OWN, source.flag_place("draft_vocab_size"))

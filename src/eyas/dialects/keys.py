@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from eyas.errors import CheckpointError
-from eyas.spec import Fact, declared
+from eyas.spec import Fact, Origin, declared
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +91,20 @@ class Keys:
             f"{self.place(key)} is {shown(value)} where {needed} is needed",
             hint="correct the config",
         )
+
+
+def needed(fact: Fact[T] | None, place: str) -> Fact[T]:
+    """`fact`, or CheckpointError: neither the config nor a tensor tells it."""
+    if fact is None:
+        raise CheckpointError(f"{place} is missing, and no tensor tells it", hint="add the key")
+    return fact
+
+
+def or_absent(fact: Fact[T] | None, place: str) -> Fact[T | None]:
+    """`fact`, or None from `place`, where nothing is stated and no default applies."""
+    if fact is None:
+        return Fact(value=None, origin=Origin.ABSENT, key=place)
+    return Fact(value=fact.value, origin=fact.origin, key=fact.key, whose=fact.whose)
 
 
 def shown(value: object) -> str:

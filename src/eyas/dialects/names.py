@@ -20,6 +20,12 @@ _OUTER = re.compile(
     r"fc\.(weight|bias)|(norm|lm_head|embed_tokens|input_norm)\.weight|fc_norm\.\d{1,3}\.weight"
     r"|d2t|t2d"
 )
+# What a DFlash drafter, and a DSpark one with its heads, has outside of its layers.
+BLOCK_OUTER = re.compile(
+    r"fc\.weight|(norm|hidden_norm|lm_head|embed_tokens)\.weight|d2t|t2d"
+    r"|markov_head\.(markov_w1|markov_w2)\.weight"
+    r"|(markov_head\.(gate_proj|joint_proj)|confidence_head\.proj)\.(weight|bias)"
+)
 _INNER = re.compile(
     r"self_attn\.(q|k|v|o|qkv)_proj\.(weight|bias)"
     r"|self_attn\.(q|k)_norm\.weight"
@@ -32,16 +38,17 @@ _LAYER = re.compile(r"(?P<prefix>layers\.\d{1,4}|midlayer(?:\.\d{1,4})?)\.(?P<re
 FUSED = ("self_attn.qkv_proj.weight", "mlp.gate_up_proj.weight")
 
 
-def roles_of(names: Iterable[str]) -> dict[str, str]:
-    """Tensor name → role; a name that is no part of an EAGLE-3 drafter is left out.
+def roles_of(names: Iterable[str], outer: re.Pattern[str] = _OUTER) -> dict[str, str]:
+    """Tensor name → role; a name that is no part of the drafter is left out.
 
-    Where two names claim one role, the one with fewer wrappers has it. Decoder layers count from
-    0 without a gap; one beyond a gap belongs to something else, such as a part of the target.
+    `outer` are the names outside of the layers, EAGLE-3's unless another kind's are given. Where
+    two names claim one role, the one with fewer wrappers has it. Decoder layers count from 0
+    without a gap; one beyond a gap belongs to something else, such as a part of the target.
     """
     claims: dict[str, tuple[int, bool, str]] = {}
     for name in sorted(names):
         bare, wrappers = _unwrap(name)
-        role = _role(bare)
+        role = _role(bare, outer)
         claim = (wrappers, "midlayer." not in bare, name)
         if role is not None and (role not in claims or claim < claims[role]):
             claims[role] = claim
@@ -80,9 +87,9 @@ def _unwrap(name: str) -> tuple[str, int]:
     return ".".join(parts), wrappers
 
 
-def _role(bare: str) -> str | None:
+def _role(bare: str, outer: re.Pattern[str]) -> str | None:
     bare = _LEGACY.get(bare, bare)
-    if _OUTER.fullmatch(bare):
+    if outer.fullmatch(bare):
         return bare
     layer = _LAYER.fullmatch(bare)
     if layer is None or not _INNER.fullmatch(layer["rest"]):

@@ -3,15 +3,46 @@
 from __future__ import annotations
 
 from eyas.checkpoint import Checkpoint
-from eyas.dialects import named, specforge, speculators
+from eyas.dialects import (
+    angelslim,
+    assistant,
+    automodel,
+    deepspec,
+    dflash,
+    eagle,
+    gguf,
+    modelopt,
+    mtp,
+    named,
+    newer,
+    specforge,
+    speculators,
+    torchspec,
+)
 from eyas.dialects.dialect import Dialect
 from eyas.dialects.unread import unread
 from eyas.errors import NotADrafterError
 from eyas.spec import DraftSpec
 
-# The first that recognises a checkpoint has it: a nested config and a foreign name are decisive,
-# the flat form is known by its tensors too and comes last.
-DIALECTS: tuple[Dialect, ...] = (named, speculators, specforge)
+# The first that recognises a checkpoint has it. A format, a kind that is known by name and a nested
+# config are decisive. Of the flat forms those come first whose marks no other has; SpecForge's is
+# what remains of them. Whole models, and names that sound like a drafter's, come last.
+DIALECTS: tuple[Dialect, ...] = (
+    gguf,
+    mtp,
+    named,
+    speculators,
+    deepspec,
+    automodel,
+    torchspec,
+    angelslim,
+    modelopt,
+    eagle,
+    specforge,
+    dflash,
+    assistant,
+    newer,
+)
 
 
 def recognise(checkpoint: Checkpoint) -> Dialect:
@@ -37,7 +68,7 @@ def unread_keys(checkpoint: Checkpoint) -> tuple[str, ...]:
 
     Each is a text such as ``config.json :: sliding_window is 4096``.
     """
-    return tuple(unread(checkpoint, recognise(checkpoint).keys))
+    return tuple(unread(checkpoint, recognise(checkpoint).keys(checkpoint)))
 
 
 def _appearance(checkpoint: Checkpoint) -> str:

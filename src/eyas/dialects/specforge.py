@@ -1,102 +1,120 @@
-"""The flat dialect: EAGLE, SpecForge and what was flattened to ``LlamaForCausalLMEagle3``.
+"""The dialect of sgl-project/SpecForge, and of flat configs that show no other producer.
 
-SpecForge calls the decoder layer ``midlayer.*``; flattened speculators files and ModelOpt's call
-it ``layers.0.*``, NeMo Automodel puts ``model.`` in front. The config is one flat object.
-
-Layer ids, by key: ``eagle_config.eagle_aux_hidden_state_layer_ids`` counts states *after* a layer
-(SpecForge 0.2.0, ModelOpt 0.47.0), so id k is boundary k + 1. The same key at the top level comes
-from speculators and counts boundaries.
+SpecForge calls the decoder layer ``midlayer.*``; a flattened speculators file calls it
+``layers.0.*``. The class is ``LlamaForCausalLMEagle3``, or ``PEagleDraftModel`` for P-EAGLE. Its
+DFlash relatives have a ``projector_type`` in ``dflash_config``, which z-lab's own lack.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 from typing import Any, Literal
 
 from eyas.checkpoint import Checkpoint
-from eyas.dialects.eagle3 import Source, read_eagle3
+from eyas.dialects import block, dflash
+from eyas.dialects.flat import IDS, KEYS, flat_roles, has_eagle3_tensors, read_flat
 from eyas.dialects.keys import Keys, architectures
-from eyas.dialects.names import named, roles_of
+from eyas.dialects.names import named
+from eyas.dialects.parallel import drafts_in_parallel, in_parallel, with_mask_state
 from eyas.dialects.stating import layer_keys, require_eagle3, require_stored
-from eyas.dialects.tensors import Tensors
-from eyas.dialects.unread import DRAFTER_KEYS, LAYER_KEYS
 from eyas.errors import ConversionError
 from eyas.spec import (
-    Boundaries,
     DefaultBoundaries,
     DraftSpec,
-    Eagle3Spec,
     Fact,
     Feedback,
     Fused,
     LastState,
     Mha,
     Mla,
+    Origin,
     Unfused,
     assumed,
 )
 
 name = "specforge"
 
-_IDS = "eagle_aux_hidden_state_layer_ids"
 _WHOSE = "SpecForge 0.2.0's LlamaForCausalLMEagle3"
+_PARALLEL = "SpecForge 0.2.0's PEagleDraftModel"
+_BLOCK = "SpecForge's DFlashDraftModel"
+_DSPARK = "DSparkDraftModel"
 _THETA = "EAGLE's cnets.py"
-# (section, key, what to add): the first that is there holds.
-_ID_KEYS = (
-    ("eagle_config", _IDS, 1),
-    ("", _IDS, 0),
-    ("", "aux_hidden_states_layer_ids", 1),  # AngelSlim 0.5.0
-    ("", "target_layer_ids", 1),  # DeepSpec afdfa7c
+# SpecForge 0.2.0 normalises what the head sees where norm_output is true and always feeds back the
+# state before the norm. Its pull request 879 gave the key the meaning that vLLM and SGLang give it.
+_NORM_OUTPUT = (
+    "vLLM, SGLang and SpecForge after 0.2.0; SpecForge 0.2.0 itself trains with pre-norm feedback"
 )
-
-keys: Mapping[str, frozenset[str]] = {
-    "": LAYER_KEYS | DRAFTER_KEYS | {key for section, key, _ in _ID_KEYS if not section},
-    "eagle_config": DRAFTER_KEYS | {_IDS},
-}
 
 
 def recognise(checkpoint: Checkpoint) -> str | None:
-    """A class name with Eagle3 in it, or the tensors that only an EAGLE-3 drafter has."""
+    """A class name of its own or with Eagle3 in it, a projector_type, or EAGLE-3's tensors."""
+    parallel = drafts_in_parallel(checkpoint)
+    if parallel is not None:
+        return parallel
+    mark = _block_mark(checkpoint)
+    if mark is not None:
+        return mark
     for architecture in architectures(checkpoint.config):
         if "eagle3" in architecture.lower():
             return f"{checkpoint.config_file} names {architecture}"
-    found = {role: tensor for tensor, role in roles(checkpoint).items()}
-    norm = found.get("layers.0.hidden_norm.weight")
-    if norm is not None and ("fc.weight" in found or "d2t" in found):
-        return f"it has {norm} and {found.get('fc.weight') or found['d2t']}"
-    return None
+    tensors = has_eagle3_tensors(checkpoint)
+    return None if tensors is None else f"it has {tensors}"
+
+
+def keys(checkpoint: Checkpoint) -> Mapping[str, frozenset[str]]:
+    """What reading a drafter of its kind looks at."""
+    return KEYS if _block_mark(checkpoint) is None else block.KEYS
 
 
 def roles(checkpoint: Checkpoint) -> Mapping[str, str]:
     """Tensor name → role."""
-    return roles_of(checkpoint.tensors)
+    if _block_mark(checkpoint) is not None:
+        return block.roles(checkpoint)
+    if drafts_in_parallel(checkpoint) is not None:
+        return with_mask_state(checkpoint)
+    return flat_roles(checkpoint)
 
 
-def read(checkpoint: Checkpoint) -> Eagle3Spec:
-    """The drafter as SpecForge and EAGLE compute it."""
-    top = Keys(checkpoint.config, checkpoint.config_file)
-    return read_eagle3(
-        Source(
-            tensors=Tensors.of(checkpoint, roles(checkpoint)),
-            layer=top,
-            flags=(top.section("eagle_config"), top),
-            boundaries=_boundaries(top),
-            target_name=None,
-            whose=_WHOSE,
-            norm_before_residual_whose=_WHOSE,
-            rope_theta=10000.0,
-            rope_theta_whose=_THETA,
-        )
-    )
+def read(checkpoint: Checkpoint) -> DraftSpec:
+    """The drafter as SpecForge computes it."""
+    if _block_mark(checkpoint) is not None:
+        spread = _spread(Keys(checkpoint.config, checkpoint.config_file))
+        return dflash.read_as(checkpoint, whose=_BLOCK, usual_block=None, spread=spread)
+    if drafts_in_parallel(checkpoint) is not None:
+        return in_parallel(checkpoint, read_flat(checkpoint, whose=_PARALLEL))
+    spec = read_flat(checkpoint, whose=_WHOSE, theta_whose=_THETA)
+    if spec.feedback.origin is not Origin.DECLARED:
+        return spec
+    return replace(spec, feedback=replace(spec.feedback, whose=_NORM_OUTPUT))
 
 
-def _boundaries(top: Keys) -> Fact[Boundaries]:
-    for section, key, shift in _ID_KEYS:
-        ids = (top.section(section) if section else top).integers(key)
-        if ids is not None and ids.value:
-            boundaries = tuple(i + shift for i in ids.value)
-            return Fact(value=boundaries, origin=ids.origin, key=ids.key)
-    return assumed(DefaultBoundaries(), top.place(f"eagle_config.{_IDS}"), whose=_WHOSE)
+def _spread(top: Keys) -> Fact[tuple[int, ...]] | None:
+    """The boundaries of its block drafters where no ids are stated: spread over the target.
+
+    They are states after a layer, from 1 to the third from last
+    (specforge/modeling/draft/dflash.py at 0354ed8).
+    """
+    depth, count = top.size("num_target_layers"), top.size("num_hidden_layers")
+    if depth is None or count is None or depth.value < 5:
+        return None
+    place = top.section(block.SECTION).place("target_layer_ids")
+    if count.value == 1:
+        return assumed((depth.value // 2 + 1,), place, whose=_BLOCK)
+    span = (depth.value - 4) / (count.value - 1)
+    spread = tuple(round(1 + i * span) + 1 for i in range(count.value))
+    return assumed(spread, place, whose=_BLOCK)
+
+
+def _block_mark(checkpoint: Checkpoint) -> str | None:
+    """Why a drafter is one of SpecForge's DFlash relatives, None where it is none."""
+    if _DSPARK in architectures(checkpoint.config):
+        return f"{checkpoint.config_file} names {_DSPARK}"
+    section = checkpoint.config.get(block.SECTION)
+    kind = section.get("projector_type") if isinstance(section, Mapping) else None
+    if kind not in ("dflash", "dspark") or not block.shows_block(checkpoint):
+        return None
+    return f"{checkpoint.config_file} :: {block.SECTION}.projector_type is {kind}"
 
 
 def write(
@@ -184,7 +202,7 @@ def _conditioning_keys(conditioning: Fused | LastState | Unfused, ids: str) -> d
                 f"{name}'s layer ids count states after a layer, and cannot name the embeddings"
                 " (boundary 0), which this drafter captures"
             )
-        nested[_IDS] = [k - 1 for k in boundaries]
+        nested[IDS] = [k - 1 for k in boundaries]
     if ids in ("top", "both"):
-        keys[_IDS] = list(boundaries)
+        keys[IDS] = list(boundaries)
     return keys

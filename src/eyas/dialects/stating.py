@@ -12,7 +12,7 @@ from eyas.spec import DraftSpec, Eagle3Spec, Mha, Ownership, VocabMap
 
 
 def require_eagle3(spec: DraftSpec, dialect: str) -> Eagle3Spec:
-    """`spec` as EAGLE-3; raises ConversionError for a drafter known by name alone."""
+    """`spec` as EAGLE-3; raises ConversionError for a drafter of another kind."""
     if not isinstance(spec, Eagle3Spec):
         raise ConversionError(f"a {spec.name} drafter cannot be written as {dialect}")
     return spec

@@ -51,12 +51,18 @@ DRAFTER_KEYS = frozenset(
         "tie_word_embeddings",
     }
 )
+# What they read of drafting in parallel.
+PARALLEL_KEYS = frozenset(
+    {"mask_token_id", "num_depths", "parallel_drafting", "pard_token", "ptd_token_id"}
+)
 # What no forward pass looks at: names, how it was trained, how it was stored.
 _INERT = frozenset(
     {
         "_name_or_path",
+        "_torchspec_version",
         "attention_dropout",
         "bos_token_id",
+        "confidence_head_alpha",
         "draft_num_hidden_layers",
         "dtype",
         "embed_requires_grad",
@@ -80,12 +86,37 @@ _INERT = frozenset(
         "use_cache",
     }
 )
-# Values that say what an EAGLE-3 drafter does anyway.
+# Mixture-of-experts keys, which a config copied from a target keeps over a dense layer.
+_EXPERTS = frozenset(
+    {
+        "aux_loss_alpha",
+        "first_k_dense_replace",
+        "moe_intermediate_size",
+        "moe_layer_freq",
+        "n_group",
+        "n_routed_experts",
+        "n_shared_experts",
+        "norm_topk_prob",
+        "num_experts_per_tok",
+        "routed_scaling_factor",
+        "scoring_func",
+        "seq_aux",
+        "topk_group",
+        "topk_method",
+    }
+)
+# The producers' own classes.
+_OWN_CLASSES = (
+    {"": "eagle3.Eagle3SpeculatorConfig"},
+    {"AutoModel": "dflash.DFlashDraftModel"},
+    {"AutoModel": "dspark.DSparkDraftModel"},
+)
+# Values that say what a drafter does anyway.
 _NEUTRAL: Mapping[str, object] = {
-    "auto_map": {"": "eagle3.Eagle3SpeculatorConfig"},  # speculators' own class
     "embedding_multiplier": 1,
     "logit_scale": 1,
     "logits_scaling": 1,
+    "num_nextn_predict_layers": 0,
     "parallel_draft_step": 1,
     "partial_rotary_factor": 1,
     "residual_multiplier": 1,
@@ -100,12 +131,13 @@ def unread(checkpoint: Checkpoint, sections: Mapping[str, frozenset[str]]) -> It
     `sections` holds the keys that are read by the section that they are in, ``""`` for the top.
     Left out are keys that no forward pass looks at, and values that change nothing.
     """
+    inert = _INERT if any(".experts." in name for name in checkpoint.tensors) else _INERT | _EXPERTS
     for section, read in sections.items():
         table = checkpoint.config.get(section) if section else checkpoint.config
         if not isinstance(table, Mapping):
             continue
         for key, value in table.items():
-            if key in read or key in _INERT or (not section and key in sections):
+            if key in read or key in inert or (not section and key in sections):
                 continue
             if not section and _restates(checkpoint.config, sections, key, value):
                 continue
@@ -123,12 +155,16 @@ def _restates(
 
 
 def _changes_nothing(table: Mapping[str, Any], key: str, value: Any) -> bool:
-    if value is None or value is False or value in ("", [], {}):
+    if value is None:
         return True
+    if key in _NEUTRAL:  # of which some mean something by being false
+        return bool(value == _NEUTRAL[key])
+    if value is False or value in ("", [], {}):
+        return True
+    if key == "auto_map":
+        return value in _OWN_CLASSES
     if key == "layer_types":
         return isinstance(value, list) and all(kind == "full_attention" for kind in value)
     if key == "sliding_window":
         return table.get("use_sliding_window") is False
-    if key == "use_sliding_window":
-        return table.get("sliding_window") is None
-    return key in _NEUTRAL and bool(value == _NEUTRAL[key])
+    return key == "use_sliding_window" and table.get("sliding_window") is None

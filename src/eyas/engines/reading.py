@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from eyas.checkpoint import Checkpoint, TargetFacts
+from eyas.checkpoint import Checkpoint, Format, TargetFacts
 from eyas.engines.catalogue import ENGINES, engine_named
 from eyas.engines.engine import Engine
 from eyas.engines.launch import Launch
@@ -28,6 +28,11 @@ def read(
     try:
         if not engine.covers(version):
             raise NotCovered(_outside(engine, ref))
+        if checkpoint.format is not Format.SAFETENSORS:
+            raise NotCovered(
+                f"{checkpoint.location} is a {checkpoint.format} file, and eyas's contract for"
+                f" {engine.name} is about safetensors"
+            )
         if checkpoint.rival is not None:
             raise NotCovered(
                 f"{checkpoint.location} also holds {checkpoint.rival}, and without an index the"

@@ -65,6 +65,7 @@ def spec_of(
         vocab_size=sizes.vocab_size,
         draft_vocab_size=sizes.draft_vocab_size,
         vocab_map=vocab_map,
+        vocab_order=absent(vocab_map.key),  # an engine maps by the numbers, in whatever order
         embedding=embedding,
         head=head,
         target_name=_target_name(target),

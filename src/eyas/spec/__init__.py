@@ -1,6 +1,8 @@
 """The facts that fix a drafter's arithmetic, and the account of what an engine loads of it."""
 
+from eyas.spec.attention import Mha, Mla
 from eyas.spec.boundaries import Boundaries, DefaultBoundaries, boundaries_of
+from eyas.spec.dflash import Confidence, DFlashSpec, Markov
 from eyas.spec.draft import (
     DraftSpec,
     Eagle3Spec,
@@ -8,8 +10,7 @@ from eyas.spec.draft import (
     Fused,
     LastState,
     LaterNorm,
-    Mha,
-    Mla,
+    PEagleSpec,
     Recognised,
     Unfused,
 )
@@ -28,11 +29,13 @@ from eyas.spec.landing import (
 )
 from eyas.spec.rope import Rope
 from eyas.spec.served import Claim, NotChecked, Refusal, Served, Stage
-from eyas.spec.vocabulary import Ownership, VocabMap
+from eyas.spec.vocabulary import Ownership, VocabMap, VocabOrder
 
 __all__ = [
     "Boundaries",
     "Claim",
+    "Confidence",
+    "DFlashSpec",
     "DefaultBoundaries",
     "DraftSpec",
     "Eagle3Spec",
@@ -46,11 +49,13 @@ __all__ = [
     "Landing",
     "LastState",
     "LaterNorm",
+    "Markov",
     "Mha",
     "Mla",
     "NotChecked",
     "Origin",
     "Ownership",
+    "PEagleSpec",
     "Padding",
     "ParameterLanding",
     "Recognised",
@@ -63,6 +68,7 @@ __all__ = [
     "Unfilled",
     "Unfused",
     "VocabMap",
+    "VocabOrder",
     "absent",
     "assumed",
     "boundaries_of",

@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from eyas.spec.attention import Mha, Mla
 from eyas.spec.boundaries import Boundaries
+from eyas.spec.dflash import DFlashSpec
 from eyas.spec.fact import Fact
 from eyas.spec.rope import Rope
-from eyas.spec.vocabulary import Ownership, VocabMap
+from eyas.spec.vocabulary import Ownership, VocabMap, VocabOrder
 
 
 class Feedback(StrEnum):
@@ -23,29 +25,6 @@ class LaterNorm(StrEnum):
 
     INPUT_LAYERNORM = "input_layernorm"  # speculators, vLLM, ModelOpt's Hugging Face export
     HIDDEN_NORM = "hidden_norm"  # SGLang, TensorRT-LLM, ModelOpt's Megatron export
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Mha:
-    """Multi-head (grouped-query) attention."""
-
-    num_heads: Fact[int]
-    num_kv_heads: Fact[int]
-    head_dim: Fact[int]
-    bias: Fact[bool]  # on q, k and v
-    qk_norm: Fact[bool]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Mla:
-    """Multi-head latent attention (DeepSeek-V2, arXiv 2405.04434)."""
-
-    num_heads: Fact[int]
-    q_lora_rank: Fact[int]
-    kv_lora_rank: Fact[int]
-    qk_nope_head_dim: Fact[int]
-    qk_rope_head_dim: Fact[int]
-    v_head_dim: Fact[int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,17 +97,51 @@ class Eagle3Spec:
     vocab_size: Fact[int]  # the target's
     draft_vocab_size: Fact[int]
     vocab_map: Fact[VocabMap]
+    vocab_order: Fact[VocabOrder | None]  # None where there is no map whose numbers could be read
     embedding: Fact[Ownership]
     head: Fact[Ownership]
     target_name: Fact[str | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PEagleSpec:
+    """A P-EAGLE drafter (arXiv 2602.01469): an EAGLE-3 drafter that drafts all tokens in one pass.
+
+    Beyond the first token, the mask token stands for the token and `mask_hidden`, a state of fc's
+    input that was learned, for the target's. `drafter.feedback` is not used: nothing is fed back.
+    """
+
+    drafter: Eagle3Spec
+    mask_token_id: Fact[int | None]
+    mask_hidden: Fact[bool]
+    depths: Fact[int | None]  # how many tokens one pass was trained to draft
+
+    @property
+    def name(self) -> str:
+        """What this kind of drafter is called."""
+        return "P-EAGLE"
+
+    @property
+    def unjudged(self) -> str:
+        """Why engines are not checked with it."""
+        return "eyas reads P-EAGLE drafters, and has no contract of how engines draft in parallel"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Recognised:
-    """A drafter that is known by name alone."""
+    """A drafter that is known by name alone: recognised, and not judged.
+
+    `lacks` says what eyas cannot do with it.
+    """
 
     name: str
     why: str
+    lacks: str
+
+    @property
+    def unjudged(self) -> str:
+        """Why engines are not checked with it."""
+        return f"{self.name} is known by name alone ({self.why}); {self.lacks}"
 
 
-DraftSpec = Eagle3Spec | Recognised
+DraftSpec = Eagle3Spec | PEagleSpec | DFlashSpec | Recognised

@@ -26,7 +26,8 @@ class Fact(Generic[T]):
 
     `key` is the place it was read from, such as ``config.json :: rope_theta`` or
     ``model.safetensors :: fc.weight``; for an assumed value it is the key that is missing, and
-    `whose` names the code whose default is taken.
+    `whose` names the code whose default is taken. Where producers mean different things by one key,
+    `whose` of a declared value names those whose meaning is taken.
     """
 
     value: T

@@ -17,6 +17,17 @@ class VocabMap(StrEnum):
     PREFIX = "prefix"  # no map although the vocabularies differ: draft ids are used as they are
 
 
+class VocabOrder(StrEnum):
+    """The order in which the map lists the target's ids.
+
+    It changes no draft. A tool that rebuilds the map from a mask of kept ids, as EAGLE, SpecForge
+    and speculators make it, would give the rows of an unsorted head other tokens.
+    """
+
+    SORTED = "sorted"
+    UNSORTED = "not sorted"  # ModelOpt lists the most frequent first
+
+
 class Ownership(StrEnum):
     """Whose matrix an embedding or a head is."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, fields, is_dataclass
 
 from eyas.check.fold import merge_numbers, template
@@ -12,7 +12,7 @@ from eyas.check.render.style import PLAIN, Style
 from eyas.check.report import SCHEMA_VERSION
 from eyas.check.rules.fact import spoken
 from eyas.check.view import Trained
-from eyas.spec import DefaultBoundaries, Fact, Recognised, Rope
+from eyas.spec import DefaultBoundaries, Eagle3Spec, Fact, Origin, Recognised, Rope
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,21 +45,31 @@ def fact_rows(part: object, prefix: str = "") -> Iterator[FactRow]:
             yield from fact_rows(value, name + ".")
 
 
-def render_human(trained: Trained, why: str, style: Style = PLAIN) -> str:
-    """The drafter, why it is taken for what it is, its facts and its tensors."""
+def render_human(
+    trained: Trained, why: str, style: Style = PLAIN, *, unread: Sequence[str] = ()
+) -> str:
+    """The drafter, why it is taken for what it is, its facts and its tensors.
+
+    `unread` are the keys that could change its arithmetic and that eyas does not read.
+    """
     checkpoint, spec = trained.checkpoint, trained.spec
     head = f"{checkpoint.location}: a drafter in the {trained.dialect} dialect"
     lines = [style.paint(head, "bold"), f"  because {why}"]
     if checkpoint.revision:
         lines.append(f"  revision {checkpoint.revision}")
     if isinstance(spec, Recognised):
-        lines.append(f"  {spec.name} is known by name alone: {spec.why}")
+        lines.append(f"  recognised, and not judged: {spec.unjudged}")
+    elif not isinstance(spec, Eagle3Spec):
+        lines.append(f"  not judged: {spec.unjudged}")
     rows = [
         [row.name, spoken(row.value), row.origin, row.key + _default_of(row)]
         for row in fact_rows(spec)
     ]
     if rows:
         lines += ["", style.paint("facts", "bold"), columns(rows)]
+    if unread:
+        lines += ["", style.paint("keys that eyas does not read", "bold")]
+        lines += [f"  {key}" for key in unread]
     lines += ["", style.paint(f"tensors ({len(checkpoint.tensors)})", "bold")]
     lines.append(columns(tensor_rows(trained)))
     return style.fit("\n".join(lines) + "\n")
@@ -85,7 +95,7 @@ def tensor_rows(trained: Trained) -> list[list[str]]:
     ]
 
 
-def render_json(trained: Trained, why: str) -> str:
+def render_json(trained: Trained, why: str, *, unread: Sequence[str] = ()) -> str:
     """The same as one JSON object."""
     checkpoint = trained.checkpoint
     return (
@@ -98,9 +108,13 @@ def render_json(trained: Trained, why: str) -> str:
                 "dialect": trained.dialect,
                 "why": why,
                 "known_by_name_alone": isinstance(trained.spec, Recognised),
+                "not_judged": None
+                if isinstance(trained.spec, Eagle3Spec)
+                else trained.spec.unjudged,
                 "facts": [
                     {**asdict(row), "value": _plain(row.value)} for row in fact_rows(trained.spec)
                 ],
+                "unread": list(unread),
                 "tensors": [
                     {
                         "name": header.name,
@@ -119,6 +133,8 @@ def render_json(trained: Trained, why: str) -> str:
 
 
 def _default_of(row: FactRow) -> str:
+    if row.whose is not None and row.origin == Origin.DECLARED:
+        return f" (as meant by {row.whose})"
     if row.whose is not None:
         return f" (absent; default of {row.whose})"
     return " (absent)" if row.origin == "absent" else ""
@@ -130,4 +146,6 @@ def _plain(value: object) -> object:
         return "default"
     if isinstance(value, Rope):
         return {"theta": value.theta, "kind": value.kind, "scaling": dict(value.scaling)}
+    if isinstance(value, frozenset):
+        return sorted(value)
     return list(value) if isinstance(value, tuple) else value

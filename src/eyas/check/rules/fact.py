@@ -81,6 +81,8 @@ def spoken(value: object) -> str:
         return "the default boundaries (2, L//2, L-3)"
     if isinstance(value, tuple):
         return "boundaries " + ", ".join(map(str, value))
+    if isinstance(value, frozenset):
+        return "layers " + ", ".join(map(str, sorted(value))) if value else "no layer"
     if isinstance(value, Ownership):
         return {
             Ownership.OWN: "the drafter's own",
