@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import eyas
@@ -18,7 +19,10 @@ from eyas.check.report import (
     Tool,
     outcome_of,
 )
-from eyas.check.rules import RULES, TrainedRule, ViewRule
+from eyas.check.rules import TrainedRule, ViewRule
+from eyas.check.rules.config import EngineRefuses
+from eyas.check.selection import EVERY_RULE, Selection
+from eyas.check.values import read_values
 from eyas.check.view import Trained, View
 from eyas.spec import NotChecked, Recognised, Served
 
@@ -36,17 +40,22 @@ def check(
     *,
     target: TargetFacts | None = None,
     launch: Launch,
+    selection: Selection = EVERY_RULE,
+    values: bool = False,
 ) -> Report:
     """What each engine of `refs` makes of `checkpoint`, against what its producer trained.
 
+    With `values` the weights are read too, in pieces; otherwise headers and vocabulary maps alone.
     Raises NotADrafterError where no dialect recognises the checkpoint, and EngineError for an
     engine that is not known at all; a version without a contract is a skip in the report.
     """
     from eyas import engines
 
     trained = as_trained(checkpoint, target=target)
+    if values:
+        trained = replace(trained, values=read_values(trained))
     served = [engines.read(ref, checkpoint, target=target, launch=launch) for ref in refs]
-    return report_on(trained, served)
+    return report_on(trained, served, selection)
 
 
 def as_trained(checkpoint: Checkpoint, *, target: TargetFacts | None) -> Trained:
@@ -63,19 +72,26 @@ def as_trained(checkpoint: Checkpoint, *, target: TargetFacts | None) -> Trained
     )
 
 
-def report_on(trained: Trained, served: Sequence[Served | NotChecked]) -> Report:
-    """The report on readings that were made already."""
+def report_on(
+    trained: Trained,
+    served: Sequence[Served | NotChecked],
+    selection: Selection = EVERY_RULE,
+) -> Report:
+    """The report on readings that were made already, by the rules of `selection`."""
     about_files, skipped = _apply(
-        item for rule in RULES if isinstance(rule, TrainedRule) for item in rule.findings(trained)
+        item
+        for rule in selection.rules
+        if isinstance(rule, TrainedRule)
+        for item in rule.findings(trained)
     )
     findings = list(about_files)
     outcomes = []
     for reading in served:
-        reason = _why_not(trained, reading)
+        reason = _why_not(trained, reading, selection)
         if isinstance(reading, NotChecked) or reason is not None:
             outcomes.append(_outcome(reading, Outcome.SKIP, reason))
             continue
-        about_engine, not_run = compare_view(View(trained=trained, served=reading))
+        about_engine, not_run = compare_view(View(trained=trained, served=reading), selection)
         findings += about_engine
         skipped += not_run
         refusal = reading.refusal
@@ -95,6 +111,7 @@ def report_on(trained: Trained, served: Sequence[Served | NotChecked]) -> Report
         engines=tuple(outcomes),
         findings=tuple(findings),
         skipped=tuple(skipped),
+        left_out=tuple(rule.title for rule in selection.left_out),
     )
 
 
@@ -109,10 +126,13 @@ def subject_of(trained: Trained) -> Subject:
     )
 
 
-def compare_view(view: View) -> tuple[list[Finding], list[Skip]]:
+def compare_view(view: View, selection: Selection = EVERY_RULE) -> tuple[list[Finding], list[Skip]]:
     """Every finding about the engine of `view`, and every rule that could not run."""
     return _apply(
-        item for rule in RULES if isinstance(rule, ViewRule) for item in rule.findings(view)
+        item
+        for rule in selection.rules
+        if isinstance(rule, ViewRule)
+        for item in rule.findings(view)
     )
 
 
@@ -127,12 +147,15 @@ def _apply(items: Iterable[Finding | Skip]) -> tuple[list[Finding], list[Skip]]:
     return findings, skipped
 
 
-def _why_not(trained: Trained, reading: Served | NotChecked) -> str | None:
+def _why_not(trained: Trained, reading: Served | NotChecked, selection: Selection) -> str | None:
     """Why `reading` cannot be compared with `trained`."""
     if isinstance(reading, NotChecked):
         return reading.reason
     if isinstance(trained.spec, Recognised):
         return f"{trained.spec.name} is known by name alone: {trained.spec.why}"
+    refuses = next((rule for rule in selection.left_out if isinstance(rule, EngineRefuses)), None)
+    if reading.refusal is not None and refuses is not None:  # no other rule has a view to judge
+        return f"raises at {reading.refusal.stage}, and {refuses.title} is left out"
     return None
 
 

@@ -41,6 +41,12 @@ class Finding:
     help: str
     source: str | None
 
+    @property
+    def label(self) -> str | None:
+        """The engine as a reader names it, ``vllm 0.33.0:v2``; None where it is about the files."""
+        runner = "" if self.runner is None else f":{self.runner}"
+        return None if self.engine is None else f"{self.engine} {self.version}{runner}"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Skip:

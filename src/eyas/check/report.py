@@ -86,7 +86,11 @@ class Tool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """Everything that a check found, and what it could not look at."""
+    """Everything that a check found, and what it could not look at.
+
+    `skipped` is what could not be checked, `left_out` (``code name``) what the caller did not ask
+    for. Within a schema version keys may be added; their meaning never changes.
+    """
 
     schema_version: int
     tool: Tool
@@ -95,6 +99,7 @@ class Report:
     engines: tuple[EngineOutcome, ...]
     findings: tuple[Finding, ...]
     skipped: tuple[Skip, ...]
+    left_out: tuple[str, ...]
 
     def count(self, severity: Severity) -> int:
         """The number of findings of `severity`."""
@@ -115,6 +120,23 @@ class Report:
             return 1
         unchecked = bool(self.skipped) or any(e.outcome is Outcome.SKIP for e in self.engines)
         return 1 if strict and unchecked else 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ErrorText:
+    """Why there is no report: what went wrong, and what to type next."""
+
+    kind: str
+    message: str
+    hint: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ErrorDocument:
+    """What is written in place of a report when there is none."""
+
+    schema_version: int
+    error: ErrorText
 
 
 def outcome_of(findings: Iterable[Finding], skipped: Iterable[Skip] = ()) -> Outcome:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from eyas.spec import DraftSpec, Served
 
 if TYPE_CHECKING:
+    from eyas.check.values import DraftValues
     from eyas.checkpoint import Checkpoint, TargetFacts
 
 
@@ -19,7 +20,8 @@ class Trained:
     """A checkpoint as its producer's code computes it.
 
     `roles` gives a tensor of the checkpoint its name in the drafter's arithmetic; a tensor that
-    the dialect does not know has none. `target` is None where the caller named none.
+    the dialect does not know has none. `target` is None where the caller named none, `values`
+    where nobody asked to read the weights.
     """
 
     checkpoint: Checkpoint
@@ -27,6 +29,7 @@ class Trained:
     spec: DraftSpec
     roles: Mapping[str, str]
     target: TargetFacts | None
+    values: DraftValues | None = None
 
     @property
     def draft(self) -> str:

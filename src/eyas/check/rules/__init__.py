@@ -9,6 +9,7 @@ from eyas.check.rules import (
     fusion,
     landing,
     target,
+    values,
     vocabulary,
 )
 from eyas.check.rules.rule import NO_TARGET, Rule, TrainedRule, ViewRule
@@ -21,6 +22,7 @@ RULES: tuple[Rule, ...] = (
     *arithmetic.RULES,
     *boundaries.RULES,
     *target.RULES,
+    *values.RULES,
 )
 
 __all__ = ["NO_TARGET", "RULES", "Rule", "TrainedRule", "ViewRule"]

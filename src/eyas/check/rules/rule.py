@@ -25,6 +25,11 @@ class Rule(ABC):
     severity: ClassVar[Severity] = Severity.ERROR
     effect: ClassVar[str]
 
+    @property
+    def title(self) -> str:
+        """Code and name, as a report names the rule."""
+        return f"{self.code} {self.name}"
+
     @classmethod
     def explanation(cls) -> str:
         """The text that `eyas explain` prints."""
@@ -32,7 +37,7 @@ class Rule(ABC):
 
     def skip(self, reason: str, *, engine: str | None = None) -> Skip:
         """The statement that this rule could not run."""
-        return Skip(check=f"{self.code} {self.name}", engine=engine, reason=reason)
+        return Skip(check=self.title, engine=engine, reason=reason)
 
 
 class TrainedRule(Rule):
