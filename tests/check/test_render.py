@@ -1,4 +1,4 @@
-"""The three formats of a report, and the terminal's limits."""
+"""The formats of a report, and the terminal's limits."""
 
 from __future__ import annotations
 
@@ -70,7 +70,11 @@ REPORT = Report(
         ),
     ),
     findings=(LOST,),
-    skipped=tuple(Skip(check=f"T70{i}", engine=None, reason="no --target") for i in (1, 2, 3)),
+    skipped=(
+        *(Skip(check=f"T70{i}", engine=None, reason="no --target") for i in (1, 2, 3)),
+        Skip(check="B601", engine="sglang@0.5.11", reason="no depth"),
+    ),
+    left_out=("L206 tensor-surplus",),
 )
 
 
@@ -89,7 +93,11 @@ def test_human_has_the_verdict_first_and_the_count_last() -> None:
         "\n"
         "sglang 0.5.11: 4 of 14 tensors land · vllm 0.33.0:v2: 14 of 14\n"
         "not checked: vllm 9.0: no contract\n"
-        "1 error, 0 warnings; 3 checks not run (no --target); 1 engine not checked\n"
+        "not run (no --target): T701, T702, T703\n"
+        "not run for sglang@0.5.11 (no depth): B601\n"
+        "left out by --select or --ignore: L206 tensor-surplus\n"
+        "1 error, 0 warnings; 3 checks not run (no --target);"
+        " 1 check not run for sglang@0.5.11; 1 check left out; 1 engine not checked\n"
     )
 
 
@@ -129,6 +137,7 @@ def test_json_keeps_its_keys() -> None:
         "engines",
         "findings",
         "skipped",
+        "left_out",
     ]
     assert list(document["findings"][0]) == [
         "code",
@@ -146,7 +155,7 @@ def test_json_keeps_its_keys() -> None:
         "source",
     ]
     assert document["engines"][0]["coverage"] == {"landed": 4, "total": 14}
-    assert list(schema()["properties"]) == list(document)
+    assert list(schema()["$defs"]["Report"]["properties"]) == list(document)
 
 
 def test_the_published_schema_is_current() -> None:

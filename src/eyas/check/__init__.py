@@ -9,25 +9,32 @@ from eyas.check.report import (
     CheckedFile,
     Coverage,
     EngineOutcome,
+    ErrorDocument,
+    ErrorText,
     Outcome,
     Report,
     Subject,
     Tool,
 )
 from eyas.check.rules import NO_TARGET, RULES, Rule, TrainedRule, ViewRule
+from eyas.check.selection import EVERY_RULE, Selection
 from eyas.check.view import Trained, View
 
 __all__ = [
+    "EVERY_RULE",
     "NO_TARGET",
     "RULES",
     "SCHEMA_VERSION",
     "CheckedFile",
     "Coverage",
     "EngineOutcome",
+    "ErrorDocument",
+    "ErrorText",
     "Finding",
     "Outcome",
     "Report",
     "Rule",
+    "Selection",
     "Severity",
     "Skip",
     "Subject",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 
 from eyas.check.render.style import PLAIN, Style, style_for
-from eyas.check.report import Report
+from eyas.check.report import ErrorText, Report
 
 
 class Format(StrEnum):
@@ -14,17 +14,40 @@ class Format(StrEnum):
     HUMAN = "human"
     CONCISE = "concise"
     JSON = "json"
+    SARIF = "sarif"
+    GITHUB = "github"
 
 
 def render(report: Report, how: Format, style: Style = PLAIN) -> str:
     """`report` in the format `how`, ending in a newline."""
-    from eyas.check.render import concise, human, json
+    from eyas.check.render import concise, github, human, json, sarif
 
-    if how is Format.JSON:
-        return json.render(report)
-    if how is Format.CONCISE:
-        return concise.render(report, style)
-    return human.render(report, style)
+    match how:
+        case Format.JSON:
+            return json.render(report)
+        case Format.SARIF:
+            return sarif.render(report)
+        case Format.GITHUB:
+            return style.fit(github.render(report))
+        case Format.CONCISE:
+            return concise.render(report, style)
+        case Format.HUMAN:
+            return human.render(report, style)
 
 
-__all__ = ["PLAIN", "Format", "Style", "render", "style_for"]
+def render_error(error: ErrorText, how: str) -> str | None:
+    """`error` in the format called `how`; None for those that readers have, who read stderr."""
+    from eyas.check.render import github, json, sarif
+
+    match how:
+        case Format.JSON:
+            return json.render_error(error)
+        case Format.SARIF:
+            return sarif.render_error(error)
+        case Format.GITHUB:
+            return github.render_error(error)
+        case _:
+            return None
+
+
+__all__ = ["PLAIN", "Format", "Style", "render", "render_error", "style_for"]

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from eyas.check.render.human import summary, verdict
 from eyas.check.render.style import PLAIN, Style
-from eyas.check.report import Outcome, Report
+from eyas.check.render.summary import summary, unchecked, verdict
+from eyas.check.report import Report
 
 
 def render(report: Report, style: Style = PLAIN) -> str:
-    """One line for each finding, each engine that was not checked, the verdict and the count."""
+    """One line for each finding, each thing that was not checked, the verdict and the count."""
     lines = []
     for found in report.findings:
         head = style.paint(f"{found.severity}[{found.code}]", found.severity.value)
         lines.append(f"{found.place}: {head} {found.name}: {found.message}")
-    for engine in report.engines:
-        if engine.outcome is Outcome.SKIP:
-            lines.append(f"{engine.label}: not checked: {engine.reason}")
-    lines += [verdict(report, style), summary(report)]
+    lines += [*unchecked(report), verdict(report, style), summary(report)]
     return style.fit("\n".join(lines) + "\n")

@@ -6,11 +6,13 @@ from collections import Counter
 from collections.abc import Iterator
 
 from eyas.check.finding import Finding, Severity
+from eyas.check.render.merging import evidence, merged, others
 from eyas.check.render.style import PLAIN, Style
+from eyas.check.render.summary import summary, unchecked, verdict
 from eyas.check.report import Outcome, Report
 
 MOST_FINDINGS = 20
-_KINDS = {Outcome.FAIL: "error", Outcome.WARN: "warning", Outcome.PASS: "good", Outcome.SKIP: "dim"}
+_BELOW = " " * 5  # under what follows ``   = ``
 
 
 def render(report: Report, style: Style = PLAIN) -> str:
@@ -23,61 +25,29 @@ def render(report: Report, style: Style = PLAIN) -> str:
     return style.fit("\n\n".join(parts) + "\n")
 
 
-def verdict(report: Report, style: Style) -> str:
-    """Each outcome with its engines: ``fail: sglang 0.5.11 · pass: vllm 0.33.0``."""
-    groups: dict[Outcome, list[str]] = {}
-    for engine in report.engines:
-        groups.setdefault(engine.outcome, []).append(engine.label)
-    order = (Outcome.FAIL, Outcome.WARN, Outcome.PASS, Outcome.SKIP)
-    said = {Outcome.SKIP: "not checked"}
-    return " · ".join(
-        f"{style.paint(said.get(outcome, outcome.value), _KINDS[outcome])}:"
-        f" {', '.join(groups[outcome])}"
-        for outcome in order
-        if outcome in groups
-    )
-
-
-def merged(findings: tuple[Finding, ...]) -> list[list[Finding]]:
-    """`findings`, those together that differ in nothing but the engine."""
-    groups: dict[tuple[str | None, ...], list[Finding]] = {}
-    for found in findings:
-        texts = (found.place, found.message, found.expected, found.found, found.effect, found.help)
-        key = (found.code, *(_without_engine(text, found) for text in texts))
-        groups.setdefault(key, []).append(found)
-    return list(groups.values())
-
-
-def _without_engine(text: str | None, found: Finding) -> str | None:
-    if text is None or found.version is None:
-        return text
-    return text.replace(found.version, "VERSION").replace(f":{found.runner}", "")
-
-
-def _label(found: Finding) -> str:
-    runner = "" if found.runner is None else f":{found.runner}"
-    return f"{found.engine} {found.version}{runner}"
-
-
 def finding(group: list[Finding], style: Style) -> str:
     """One finding: its message, then place, evidence, effect, help and source.
 
-    `group` is the finding for each engine that it is true of.
+    `group` is the finding for each engine that it is true of. The place and the command are never
+    broken over lines: they are there to be copied.
     """
     found = group[0]
-    head = style.paint(f"{found.severity}[{found.code}]", found.severity.value)
-    lines = [f"{head} {found.name}: {style.paint(found.message, 'bold')}"]
+    mark, name = f"{found.severity}[{found.code}]", f"{found.name}:"
+    first, *rest = style.wrap(f"{mark} {name} {found.message}", indent=_BELOW).splitlines()
+    message = style.paint(first[len(mark) + len(name) + 2 :], "bold")
+    lines = [f"{style.paint(mark, found.severity.value)} {name} {message}"]
+    lines += [style.paint(line, "bold") for line in rest]
     lines.append(f"  --> {found.place}")
-    expected = "" if found.expected is None else f"expected {found.expected}; found "
-    lines.append(f"   = evidence: {expected}{found.found}")
-    lines.append(f"   = effect: {found.effect}")
+    lines.append(style.wrap(f"   = evidence: {evidence(found)}", indent=_BELOW))
+    lines.append(style.wrap(f"   = effect: {found.effect}", indent=_BELOW))
     if found.severity is not Severity.INFO:
         lines.append(f"   = help: {found.help}")
-    if len(group) > 1:
-        others = ", ".join(_label(other) for other in group[1:])
-        lines.append(f"   = the same with: {others}")
+    same = others(group)
+    if same:
+        lines.append(style.wrap(f"   = the same with: {same}", indent=_BELOW))
     if found.source:
-        lines.append(style.paint(f"   = source: {found.source}", "dim"))
+        source = style.wrap(f"   = source: {found.source}", indent=_BELOW)
+        lines += [style.paint(line, "dim") for line in source.splitlines()]
     return "\n".join(lines)
 
 
@@ -102,31 +72,8 @@ def closing(report: Report, style: Style) -> Iterator[str]:
         if e.coverage is None and e.reason and e.outcome is not Outcome.SKIP
     ]
     if landed or refused:
-        yield " · ".join(landed + refused)
-    for engine in report.engines:
-        if engine.outcome is Outcome.SKIP:
-            yield style.paint(f"not checked: {engine.label}: {engine.reason}", "warning")
-    yield summary(report)
-
-
-def summary(report: Report) -> str:
-    """``1 error, 0 warnings; 3 checks not run (no --target)``."""
-    errors, warnings = report.count(Severity.ERROR), report.count(Severity.WARNING)
-    text = f"{_counted(errors, 'error')}, {_counted(warnings, 'warning')}"
-    notes = report.count(Severity.INFO)
-    if notes:
-        text += f", {_counted(notes, 'note')}"
-    general = [skip for skip in report.skipped if skip.engine is None]
-    for reason, count in Counter(skip.reason for skip in general).items():
-        text += f"; {_counted(count, 'check')} not run ({reason})"
-    for skip in report.skipped:
-        if skip.engine is not None:
-            text += f"; {skip.check} not run for {skip.engine} ({skip.reason})"
-    unread = sum(e.outcome is Outcome.SKIP for e in report.engines)
-    if unread:
-        text += f"; {_counted(unread, 'engine')} not checked"
-    return text
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+        yield style.wrap(" · ".join(landed + refused), indent="  ")
+    for line in unchecked(report):
+        for part in style.wrap(line, indent="  ").splitlines():
+            yield style.paint(part, "warning" if line.startswith("not checked") else "dim")
+    yield style.wrap(summary(report), indent="  ")

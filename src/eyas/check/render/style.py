@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from shutil import get_terminal_size
+from textwrap import fill
 from typing import TextIO
 
 _CODES = {"error": "1;31", "warning": "1;33", "info": "1;36", "good": "32", "dim": "2", "bold": "1"}
@@ -12,14 +14,30 @@ _ASCII = str.maketrans({"·": "-", "–": "-", "…": "...", "→": "->", "✓":
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Style:
-    """Whether to write colour codes, and whether characters outside ASCII can be shown."""
+    """What can be shown: colour codes, characters outside ASCII, and how many in a line.
+
+    `width` is None where nobody looks at the lines: a file or a pipe gets each text in one line.
+    """
 
     color: bool
     unicode: bool
+    width: int | None = None
 
     def paint(self, text: str, kind: str) -> str:
         """`text` in the colour of `kind`: error, warning, info, good, dim or bold."""
         return f"\x1b[{_CODES[kind]}m{text}\x1b[0m" if self.color else text
+
+    def wrap(self, text: str, *, indent: str) -> str:
+        """`text` in lines of at most `width`, later ones behind `indent`; words stay whole."""
+        if self.width is None or len(text) <= self.width:
+            return text
+        return fill(
+            text,
+            width=max(self.width, NARROWEST),
+            subsequent_indent=indent,
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
 
     def fit(self, text: str) -> str:
         """`text` in the characters that can be shown."""
@@ -28,6 +46,7 @@ class Style:
         return text.translate(_ASCII).encode("ascii", "replace").decode("ascii")
 
 
+NARROWEST = 40  # below it an indent leaves no room for words
 PLAIN = Style(color=False, unicode=True)
 
 
@@ -44,8 +63,13 @@ def style_for(stream: TextIO, environment: Mapping[str, str], choice: str = "aut
         color = True
     else:
         color = stream.isatty()
+    width = get_terminal_size().columns if stream.isatty() else None
+    return Style(color=color, unicode=_shows_unicode(stream), width=width)
+
+
+def _shows_unicode(stream: TextIO) -> bool:
     try:
         "✓·→…".encode(stream.encoding or "ascii")
     except (UnicodeEncodeError, LookupError):
-        return Style(color=color, unicode=False)
-    return Style(color=color, unicode=True)
+        return False
+    return True
