@@ -13,7 +13,7 @@ import pytest
 
 import eyas
 from eyas.cli import main, program
-from eyas.cli.failure import wants_json
+from eyas.cli.failure import format_of
 
 Make = Callable[..., Path]
 Captured = pytest.CaptureFixture[str]
@@ -208,12 +208,13 @@ def test_ascii_terminals_get_ascii(make_drafter: Make) -> None:
 @pytest.mark.parametrize(
     ("argv", "wanted"),
     [
-        ([], False),
-        (["check", "--format", "json"], True),
-        (["check", "--format=json"], True),
-        (["check", "json", "--format"], False),
-        (["check", "--format", "human"], False),
+        ([], None),
+        (["check", "--format", "json"], "json"),
+        (["check", "--format=sarif"], "sarif"),
+        (["check", "json", "--format"], ""),
+        (["check", "--format", "human"], "human"),
+        (["check", "--format", "human", "--format", "json"], "json"),
     ],
 )
-def test_when_json_is_wanted(argv: list[str], wanted: bool) -> None:
-    assert wants_json(argv) is wanted
+def test_which_format_is_wanted(argv: list[str], wanted: str | None) -> None:
+    assert format_of(argv) == wanted

@@ -21,11 +21,10 @@ def explain(
     eyas explain
     """
     from eyas import check
-    from eyas.check.render.columns import columns
+    from eyas.check.render import rules as listing
 
     if code is None:
-        rows = [[r.code, r.name, r.explanation().splitlines()[0]] for r in check.RULES]
-        result(columns(rows, indent="") + "\n")
+        result(listing.render_human(check.RULES))
         hint("eyas explain CODE")
     else:
         result(check.explain(code))
