@@ -119,6 +119,20 @@ def test_json_parses_after_an_error_too(capsys: Captured, arguments: list[str]) 
     assert document["error"]["message"] in err
 
 
+def test_code_scanners_are_told_of_an_error_too(capsys: Captured) -> None:
+    assert main(["check", "/does/not/exist", "--format", "sarif"]) == 2
+    (run,) = json.loads(capsys.readouterr().out)["runs"]
+    (invocation,) = run["invocations"]
+    assert not invocation["executionSuccessful"]
+    (told,) = invocation["toolExecutionNotifications"]
+    assert "/does/not/exist" in told["message"]["text"]
+    assert "results" not in run
+    assert main(["check", "/does/not/exist", "--format", "github"]) == 2
+    out = capsys.readouterr().out
+    assert out.startswith("::error title=eyas could not judge::")
+    assert out.count("\n") == 1
+
+
 def test_a_crash_is_one_line_and_json_still_parses(
     capsys: Captured, make_drafter: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
