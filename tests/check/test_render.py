@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -97,8 +98,14 @@ def test_human_has_the_verdict_first_and_the_count_last() -> None:
         "not run for sglang@0.5.11 (no depth): B601\n"
         "left out by --select or --ignore: L206 tensor-surplus\n"
         "1 error, 0 warnings; 3 checks not run (no --target);"
-        " 1 check not run for sglang@0.5.11; 1 check left out; 1 engine not checked\n"
+        " B601 not run for 1 engine; 1 check left out; 1 engine not checked\n"
     )
+
+
+def test_the_commit_of_a_hub_drafter_is_said() -> None:
+    subject = replace(REPORT.subject, path="org/name@v1", revision="c0ffee")
+    lines = render(replace(REPORT, subject=subject), Format.HUMAN).splitlines()
+    assert lines[-2] == "org/name@v1 at commit c0ffee"
 
 
 def test_one_finding_about_two_versions_is_shown_once() -> None:
@@ -191,3 +198,24 @@ def test_the_encoding_of_the_stream_decides_on_characters() -> None:
     utf8_stream = io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
     assert not style_for(ascii_stream, {}).unicode
     assert style_for(utf8_stream, {}).unicode
+
+
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_on_a_terminal_lines_fit_and_what_is_copied_stays_whole(width: int) -> None:
+    long = replace(LOST, effect="its matrices hold uninitialised memory " * 5, place="a :: " * 30)
+    engines = tuple(replace(REPORT.engines[0], version=f"0.5.{i}") for i in range(12))
+    report = replace(REPORT, findings=(long,), engines=engines)
+    text = render(report, Format.HUMAN, Style(color=False, unicode=True, width=width))
+    lines = text.splitlines()
+    copied = [line for line in lines if line.startswith(("  --> ", "   = help: "))]
+    assert copied == [f"  --> {long.place}", f"   = help: {long.help}"]
+    assert max(len(line) for line in lines if line not in copied) <= width
+    assert all(engine.label in text for engine in engines)  # no label is broken over lines
+    assert text.split() == render(report, Format.HUMAN).split()
+    colored = render(report, Format.HUMAN, Style(color=True, unicode=True, width=width))
+    assert re.sub(r"\x1b\[[0-9;]*m", "", colored) == text
+
+
+def test_a_pipe_gets_each_text_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    assert style_for(io.StringIO(), {}).width is None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator
 
@@ -12,6 +13,7 @@ from eyas.check.render.summary import summary, unchecked, verdict
 from eyas.check.report import Outcome, Report
 
 MOST_FINDINGS = 20
+_WORDS = re.compile(r"[A-Z]\d{3} \S+|\S+")  # a rule's code stays with its name
 _BELOW = " " * 5  # under what follows ``   = ``
 
 
@@ -72,8 +74,10 @@ def closing(report: Report, style: Style) -> Iterator[str]:
         if e.coverage is None and e.reason and e.outcome is not Outcome.SKIP
     ]
     if landed or refused:
-        yield style.wrap(" · ".join(landed + refused), indent="  ")
+        yield style.wrap_list(landed + refused, " · ", indent="  ")
     for line in unchecked(report):
-        for part in style.wrap(line, indent="  ").splitlines():
+        for part in style.wrap_list(_WORDS.findall(line), " ", indent="  ").splitlines():
             yield style.paint(part, "warning" if line.startswith("not checked") else "dim")
-    yield style.wrap(summary(report), indent="  ")
+    if report.subject.revision is not None:
+        yield f"{report.subject.path} at commit {report.subject.revision}"
+    yield style.wrap_list(summary(report).split("; "), "; ", indent="  ")

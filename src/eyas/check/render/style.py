@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from shutil import get_terminal_size
 from textwrap import fill
@@ -39,6 +39,11 @@ class Style:
             break_on_hyphens=False,
         )
 
+    def wrap_list(self, items: Iterable[str], separator: str, *, indent: str) -> str:
+        """`items` in lines of at most `width`, broken between items and never inside one."""
+        joined = separator.join(item.replace(" ", _TIE) for item in items)
+        return self.wrap(joined, indent=indent).replace(_TIE, " ")
+
     def fit(self, text: str) -> str:
         """`text` in the characters that can be shown."""
         if self.unicode:
@@ -47,6 +52,7 @@ class Style:
 
 
 NARROWEST = 40  # below it an indent leaves no room for words
+_TIE = "\N{NO-BREAK SPACE}"
 PLAIN = Style(color=False, unicode=True)
 
 

@@ -10,6 +10,13 @@ from eyas.check.render.style import PLAIN, Style
 from eyas.check.report import Outcome, Report
 
 _KINDS = {Outcome.FAIL: "error", Outcome.WARN: "warning", Outcome.PASS: "good", Outcome.SKIP: "dim"}
+# In the order in which a reader wants to know.
+_SAID = {
+    Outcome.FAIL: "fail",
+    Outcome.WARN: "warn",
+    Outcome.PASS: "pass",
+    Outcome.SKIP: "not checked",
+}
 
 
 def verdict(report: Report, style: Style = PLAIN) -> str:
@@ -17,14 +24,12 @@ def verdict(report: Report, style: Style = PLAIN) -> str:
     groups: dict[Outcome, list[str]] = {}
     for engine in report.engines:
         groups.setdefault(engine.outcome, []).append(engine.label)
-    order = (Outcome.FAIL, Outcome.WARN, Outcome.PASS, Outcome.SKIP)
-    said = {Outcome.SKIP: "not checked"}
-    return " · ".join(
-        f"{style.paint(said.get(outcome, outcome.value), _KINDS[outcome])}:"
-        f" {', '.join(groups[outcome])}"
-        for outcome in order
-        if outcome in groups
-    )
+    text = " · ".join(f"{_SAID[o]}: {', '.join(groups[o])}" for o in _SAID if o in groups)
+    lines = style.wrap_list(text.split(", "), ", ", indent="  ")
+    for outcome in groups:
+        said = f"{_SAID[outcome]}:"
+        lines = lines.replace(said, style.paint(said, _KINDS[outcome]), 1)
+    return lines
 
 
 def unchecked(report: Report) -> Iterator[str]:
@@ -32,12 +37,15 @@ def unchecked(report: Report) -> Iterator[str]:
     for engine in report.engines:
         if engine.outcome is Outcome.SKIP:
             yield f"not checked: {engine.label}: {engine.reason}"
-    groups: dict[tuple[str, str | None], list[str]] = {}
+    checks: dict[tuple[str, str | None], list[str]] = {}
     for skip in report.skipped:
-        groups.setdefault((skip.reason, skip.engine), []).append(skip.check)
-    for (reason, name), checks in groups.items():
-        whom = "" if name is None else f" for {name}"
-        yield f"not run{whom} ({reason}): {', '.join(checks)}"
+        checks.setdefault((skip.reason, skip.engine), []).append(skip.check)
+    engines: dict[tuple[str, tuple[str, ...]], list[str]] = {}
+    for (reason, name), names in checks.items():
+        engines.setdefault((reason, tuple(names)), []).extend([] if name is None else [name])
+    for (reason, names), whose in engines.items():
+        whom = f" for {', '.join(whose)}" if whose else ""
+        yield f"not run{whom} ({reason}): {', '.join(names)}"
     if report.left_out:
         yield f"left out by --select or --ignore: {', '.join(report.left_out)}"
 
@@ -52,9 +60,9 @@ def summary(report: Report) -> str:
     general = Counter(skip.reason for skip in report.skipped if skip.engine is None)
     for reason, count in general.items():
         text += f"; {_counted(count, 'check')} not run ({reason})"
-    special = Counter(skip.engine for skip in report.skipped if skip.engine is not None)
-    for name, count in special.items():
-        text += f"; {_counted(count, 'check')} not run for {name}"
+    special = Counter(skip.check for skip in report.skipped if skip.engine is not None)
+    for check, count in special.items():
+        text += f"; {check} not run for {_counted(count, 'engine')}"
     if report.left_out:
         text += f"; {_counted(len(report.left_out), 'check')} left out"
     unread = sum(e.outcome is Outcome.SKIP for e in report.engines)
