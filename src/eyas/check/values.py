@@ -61,7 +61,7 @@ def read_values(trained: Trained) -> DraftValues:
     headers = [
         header
         for name, header in checkpoint.tensors.items()
-        if trained.roles.get(name, MAPS[0]) not in MAPS and prod(header.shape)
+        if trained.roles.get(name, MAPS[0]) not in MAPS and header.nbytes
     ]
     return DraftValues(
         tensors={h.name: _read(checkpoint, h) for h in headers if h.dtype in DECODED},

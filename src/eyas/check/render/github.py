@@ -13,8 +13,8 @@ from eyas.check.render.summary import summary, unchecked, verdict
 from eyas.check.report import ErrorText, Report
 
 _COMMANDS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "notice"}
-_DATA = {"%": "%25", "\r": "%0D", "\n": "%0A"}
-_PROPERTY = {**_DATA, ":": "%3A", ",": "%2C"}
+_DATA = str.maketrans({"%": "%25", "\r": "%0D", "\n": "%0A"})
+_PROPERTY = {**_DATA, **str.maketrans({":": "%3A", ",": "%2C"})}
 
 
 def render(report: Report) -> str:
@@ -37,9 +37,9 @@ def render_error(error: ErrorText) -> str:
 def command(name: str, message: str, **properties: str | None) -> str:
     """One workflow command, escaped."""
     given = ",".join(
-        f"{key}={_escaped(value, _PROPERTY)}" for key, value in properties.items() if value
+        f"{key}={value.translate(_PROPERTY)}" for key, value in properties.items() if value
     )
-    return f"::{name}{' ' + given if given else ''}::{_escaped(message, _DATA)}"
+    return f"::{name}{' ' + given if given else ''}::{message.translate(_DATA)}"
 
 
 def _annotation(group: list[Finding], report: Report) -> str:
@@ -57,7 +57,3 @@ def _annotation(group: list[Finding], report: Report) -> str:
         file=path_of(report.subject, file_of(found, report)),
         title=f"{found.code} {found.name}",
     )
-
-
-def _escaped(text: str, table: dict[str, str]) -> str:
-    return text.translate(str.maketrans(table))

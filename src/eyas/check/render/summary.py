@@ -43,9 +43,9 @@ def unchecked(report: Report) -> Iterator[str]:
     engines: dict[tuple[str, tuple[str, ...]], list[str]] = {}
     for (reason, name), names in checks.items():
         engines.setdefault((reason, tuple(names)), []).extend([] if name is None else [name])
-    for (reason, names), whose in engines.items():
+    for (reason, titles), whose in engines.items():
         whom = f" for {', '.join(whose)}" if whose else ""
-        yield f"not run{whom} ({reason}): {', '.join(names)}"
+        yield f"not run{whom} ({reason}): {', '.join(titles)}"
     if report.left_out:
         yield f"left out by --select or --ignore: {', '.join(report.left_out)}"
 
