@@ -22,7 +22,7 @@ def codes(selection: Selection) -> list[str]:
 @pytest.mark.parametrize(
     ("select", "ignore", "runs", "not_runs"),
     [
-        ((), (), {"C101", "L202", "W801"}, set()),
+        ((), (), {"C101", "L202", "W901"}, set()),
         (("L2",), (), {"L201", "L202"}, {"C101", "F301"}),
         (("l202,T",), (), {"L202", "T701", "T703"}, {"L201"}),
         (("layer-dropped",), (), {"L202"}, {"L201"}),

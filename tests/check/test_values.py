@@ -83,21 +83,21 @@ def with_one(array: Array, value: float) -> Array:
 
 CASES: dict[str, tuple[str, str, Callable[[np.random.Generator], Array], list[str]]] = {
     "trained": (FC, "BF16", lambda _: NARROW, []),
-    "zeros": (FC, "BF16", lambda _: np.zeros((128, 512)), ["W801"]),
-    "zeros, eight bits": (FC, "F8_E4M3", lambda _: np.zeros((128, 512)), ["W801"]),
-    "a norm of zeros": ("norm.weight", "F16", lambda _: np.zeros(256), ["W801"]),
+    "zeros": (FC, "BF16", lambda _: np.zeros((128, 512)), ["W901"]),
+    "zeros, eight bits": (FC, "F8_E4M3", lambda _: np.zeros((128, 512)), ["W901"]),
+    "a norm of zeros": ("norm.weight", "F16", lambda _: np.zeros(256), ["W901"]),
     "a bias of zeros": ("layers.0.self_attn.q_proj.bias", "F32", lambda _: np.zeros(256), []),
-    "one that is not zero": (FC, "BF16", lambda _: with_one(np.zeros((128, 512)), 1.0), ["W803"]),
-    "one NaN": (FC, "F32", lambda _: with_one(NARROW, np.nan), ["W802"]),
-    "one infinity": (FC, "F16", lambda _: with_one(NARROW, np.inf), ["W802"]),
-    "a constant": (FC, "F32", lambda _: np.full((128, 512), 0.5), ["W803"]),
+    "one that is not zero": (FC, "BF16", lambda _: with_one(np.zeros((128, 512)), 1.0), ["W903"]),
+    "one NaN": (FC, "F32", lambda _: with_one(NARROW, np.nan), ["W902"]),
+    "one infinity": (FC, "F16", lambda _: with_one(NARROW, np.inf), ["W902"]),
+    "a constant": (FC, "F32", lambda _: np.full((128, 512), 0.5), ["W903"]),
     "ones as a norm": ("norm.weight", "F32", lambda _: np.ones(256), []),
     "heads doubled": (FC, "BF16", lambda _: np.repeat(NARROW, 2, axis=0), []),
-    "heads tripled": (FC, "BF16", lambda _: np.repeat(NARROW, 3, axis=0), ["W803"]),
-    "normal 0.02": (FC, "F32", lambda rng: rng.normal(0, 0.02, (128, 512)), ["W804"]),
-    "normal 0.02, rounded": (FC, "BF16", lambda rng: rng.normal(0, 0.02, (128, 512)), ["W804"]),
-    "normal 1": (FC, "F16", lambda rng: rng.normal(0, 1, (128, 512)), ["W804"]),
-    "kaiming": (FC, "BF16", lambda rng: rng.uniform(-1, 1, (128, 512)) / 512**0.5, ["W804"]),
+    "heads tripled": (FC, "BF16", lambda _: np.repeat(NARROW, 3, axis=0), ["W903"]),
+    "normal 0.02": (FC, "F32", lambda rng: rng.normal(0, 0.02, (128, 512)), ["W904"]),
+    "normal 0.02, rounded": (FC, "BF16", lambda rng: rng.normal(0, 0.02, (128, 512)), ["W904"]),
+    "normal 1": (FC, "F16", lambda rng: rng.normal(0, 1, (128, 512)), ["W904"]),
+    "kaiming": (FC, "BF16", lambda rng: rng.uniform(-1, 1, (128, 512)) / 512**0.5, ["W904"]),
     "uniform, as wide as normal 0.02": (
         FC,
         "F32",
@@ -137,7 +137,7 @@ def test_the_spread_that_the_config_states_is_the_one_looked_for(
 ) -> None:
     tensors = {FC: stored(NARROW)}
     findings, _ = found_in(trained_on(tensors, initializer_range=0.011))
-    assert [(f.code, f.found) for f in findings] == [("W804", "fc.weight: normal with std 0.011")]
+    assert [(f.code, f.found) for f in findings] == [("W904", "fc.weight: normal with std 0.011")]
     assert findings[0].severity is Severity.WARNING
 
 
@@ -161,7 +161,7 @@ def test_without_values_every_rule_of_the_family_says_so(make_drafter: Make) -> 
 def test_a_type_that_is_not_decoded_is_named(trained_on: Callable[..., Trained]) -> None:
     raw = TensorBytes(dtype="F4", shape=(16, 8), data=bytes(64))
     _, skips = found_in(trained_on({FC: raw}))
-    assert [s.check.split()[0] for s in skips] == ["W801", "W802", "W803", "W804"]
+    assert [s.check.split()[0] for s in skips] == ["W901", "W902", "W903", "W904"]
     assert {s.reason for s in skips} == {"F4 is not decoded: fc.weight"}
 
 
@@ -263,7 +263,7 @@ def test_the_embedding_is_held_against_the_targets(
 ) -> None:
     tensors = {"embed_tokens.weight": stored(own, "F32")}
     findings, skips = found_in(trained_on(tensors, target_with(tmp_path, EMBEDDING)))
-    assert [f.code for f in findings] == ([] if median is None else ["W805"])
+    assert [f.code for f in findings] == ([] if median is None else ["W905"])
     assert skips == []
 
 
@@ -280,7 +280,7 @@ def test_an_embedding_that_cannot_be_compared_is_not_a_pass(
 ) -> None:
     tensors = {"embed_tokens.weight": stored(EMBEDDING)}
     _, skips = found_in(trained_on(tensors, target_with(tmp_path, embedding)))
-    assert [s.check for s in skips] == ["W805 embedding-unlike-target"]
+    assert [s.check for s in skips] == ["W905 embedding-unlike-target"]
     assert reason in skips[0].reason
 
 

@@ -187,10 +187,10 @@ def test_values_reads_the_weights(make_drafter: Make, capsys: Captured) -> None:
     draft = make_drafter(tensors=zeros)
     code, out, _ = run(capsys, "check", draft, "--engine", NEW)
     assert code == 0
-    assert "(no --values): W801 all-zero" in out
-    code, out, _ = run(capsys, "check", draft, "--engine", NEW, "--values", "--select", "W801")
+    assert "(no --values): W901 all-zero" in out
+    code, out, _ = run(capsys, "check", draft, "--engine", NEW, "--values", "--select", "W901")
     assert code == 1
-    assert "error[W801] all-zero: fc.weight holds nothing but zeros" in out
+    assert "error[W901] all-zero: fc.weight holds nothing but zeros" in out
 
 
 def test_rules_are_listed(capsys: Captured) -> None:
@@ -215,7 +215,7 @@ def test_every_format_names_the_checks_that_did_not_run(
         capsys, "check", make_drafter(), "--engine", f"{NEW},sglang@0.9.0", "--format", form
     )
     assert code == 0
-    for rule in ("T701 width-mismatch", "T703 boundary-outside", "W804 at-initialisation"):
+    for rule in ("T701 width-mismatch", "T703 boundary-outside", "W904 at-initialisation"):
         assert rule in out
     assert "0.9.0 is outside" in out
 

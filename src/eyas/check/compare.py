@@ -51,25 +51,26 @@ def check(
     """
     from eyas import engines
 
-    trained = as_trained(checkpoint, target=target)
-    if values:
-        trained = replace(trained, values=read_values(trained))
+    trained = as_trained(checkpoint, target=target, values=values)
     served = [engines.read(ref, checkpoint, target=target, launch=launch) for ref in refs]
     return report_on(trained, served, selection)
 
 
-def as_trained(checkpoint: Checkpoint, *, target: TargetFacts | None) -> Trained:
-    """`checkpoint` as the dialect that recognises it reads it."""
+def as_trained(
+    checkpoint: Checkpoint, *, target: TargetFacts | None, values: bool = False
+) -> Trained:
+    """`checkpoint` as the dialect that recognises it reads it, with its weights if `values`."""
     from eyas import dialects
 
     dialect, spec = dialects.read(checkpoint)
-    return Trained(
+    trained = Trained(
         checkpoint=checkpoint,
         dialect=dialect.name,
         spec=spec,
         roles=dialect.roles(checkpoint),
         target=target,
     )
+    return replace(trained, values=read_values(trained)) if values else trained
 
 
 def report_on(

@@ -1,4 +1,4 @@
-"""W8: what the weights hold, read with --values."""
+"""W9: what the weights hold, read with --values."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ class AllZero(ValueRule):
         A checkpoint that was saved by one rank of a sharded run, whose other ranks held the rest.
     """
 
-    code = "W801"
+    code = "W901"
     name = "all-zero"
     saying = "{names} {hold} nothing but zeros"
     expected = "trained weights"
@@ -150,7 +150,7 @@ class NotFinite(ValueRule):
         A head trained in bfloat16 and saved as float16, whose largest numbers became infinite.
     """
 
-    code = "W802"
+    code = "W902"
     name = "not-finite"
     saying = "{names} {hold} numbers that are NaN or infinite"
     expected = "finite numbers"
@@ -179,7 +179,7 @@ class RowsRepeated(ValueRule):
         An embedding that was enlarged for a longer vocabulary by repeating its mean.
     """
 
-    code = "W803"
+    code = "W903"
     name = "rows-repeated"
     saying = "{names} {hold} mostly rows that repeat an earlier one"
     expected = "rows that differ"
@@ -214,7 +214,7 @@ class AtInitialisation(ValueRule):
         target's, and acceptance was poor there and fine on SGLang, which replaces them.
     """
 
-    code = "W804"
+    code = "W904"
     name = "at-initialisation"
     severity: ClassVar[Severity] = Severity.WARNING
     saying = "{names} {hold} what a fresh matrix does"
@@ -257,7 +257,7 @@ class EmbeddingUnlikeTarget(TrainedRule):
         A drafter for another tokenizer of the same size, or one with a random embedding.
     """
 
-    code = "W805"
+    code = "W905"
     name = "embedding-unlike-target"
     effect = "an engine that keeps this embedding reads other tokens; poor acceptance seen on vLLM"
 
