@@ -37,9 +37,9 @@ def check(
             print(finding.code, finding.message, finding.help)
         raise SystemExit(report.exit_code())
     """
-    from eyas.check import Selection, as_trained, require_fit
+    from eyas.check import Selection, open_fitting
     from eyas.check import check as checked
-    from eyas.checkpoint import open_checkpoint, open_target
+    from eyas.checkpoint import open_checkpoint
     from eyas.engines import EngineRef, Launch
 
     selection = Selection.parse(_texts(select), _texts(ignore))
@@ -48,9 +48,7 @@ def check(
     settings = [f"{k}={v}" for k, v in launch.items()] if isinstance(launch, Mapping) else launch
     setting = Launch.parse(_texts(settings))
     checkpoint = open_checkpoint(draft)
-    facts = None if target is None else open_target(target)
-    if facts is not None:
-        require_fit(as_trained(checkpoint, target=facts))
+    facts = None if target is None else open_fitting(target, checkpoint)
     return checked(
         checkpoint, refs, target=facts, launch=setting, selection=selection, values=values
     )

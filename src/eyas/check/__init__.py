@@ -3,7 +3,7 @@
 from eyas.check.compare import as_trained, check, compare_view, report_on, subject_of
 from eyas.check.explain import explain, rule_of
 from eyas.check.finding import Finding, Severity, Skip
-from eyas.check.fit import require_fit
+from eyas.check.fit import open_fitting, require_fit
 from eyas.check.report import (
     SCHEMA_VERSION,
     CheckedFile,
@@ -47,6 +47,7 @@ __all__ = [
     "check",
     "compare_view",
     "explain",
+    "open_fitting",
     "report_on",
     "require_fit",
     "rule_of",

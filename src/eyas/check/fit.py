@@ -2,12 +2,31 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import TYPE_CHECKING
+
 from eyas.check.view import Trained
 from eyas.errors import TargetError
 from eyas.spec import Eagle3Spec, Fused
 
+if TYPE_CHECKING:
+    from eyas.checkpoint import Checkpoint, TargetFacts
+
 # How many states the ecosystem's default captures.
 DEFAULT_STATES = 3
+
+
+def open_fitting(location: str | Path, checkpoint: Checkpoint) -> TargetFacts:
+    """The facts of the target at `location`, to which the drafter in `checkpoint` must fit.
+
+    Raises TargetError when it does not, or cannot be opened.
+    """
+    from eyas.check.compare import as_trained
+    from eyas.checkpoint import open_target
+
+    facts = open_target(location)
+    require_fit(as_trained(checkpoint, target=facts))
+    return facts
 
 
 def require_fit(trained: Trained) -> None:

@@ -20,11 +20,12 @@ def explain(
 
     eyas explain
     """
-    from eyas import check
+    from eyas.check import RULES
+    from eyas.check import explain as explanation
     from eyas.check.render import rules as listing
 
     if code is None:
-        result(listing.render_human(check.RULES))
+        result(listing.render_human(RULES))
         hint("eyas explain CODE")
     else:
-        result(check.explain(code))
+        result(explanation(code))
