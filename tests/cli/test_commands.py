@@ -8,9 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from eyas.check import RULES
+from eyas.check import RULES, Severity
+from eyas.check.render import Format
 from eyas.checkpoint import TensorBytes
 from eyas.cli import main
+from eyas.cli.check import ReportFormat, Threshold
 from eyas.engines import EngineRef
 
 Make = Callable[..., Path]
@@ -207,7 +209,12 @@ def test_rules_are_listed(capsys: Captured) -> None:
     assert (code, err.count("\n")) == (2, 1)
 
 
-@pytest.mark.parametrize("form", ["json", "sarif", "github", "concise", "human"])
+def test_the_options_offer_what_there_is() -> None:
+    assert {form.value for form in ReportFormat} == {form.value for form in Format}
+    assert {least.value for least in Threshold} == {severity.value for severity in Severity}
+
+
+@pytest.mark.parametrize("form", [form.value for form in Format])
 def test_every_format_names_the_checks_that_did_not_run(
     make_drafter: Make, capsys: Captured, form: str
 ) -> None:

@@ -19,6 +19,11 @@ class Severity(StrEnum):
         return {Severity.INFO: 0, Severity.WARNING: 1, Severity.ERROR: 2}[self]
 
 
+def label_of(engine: str, version: str, runner: str | None) -> str:
+    """An engine as a reader names it: ``sglang 0.5.11``, ``vllm 0.33.0:v2``."""
+    return f"{engine} {version}" + ("" if runner is None else f":{runner}")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
     """A difference, with its place, its evidence, its cost and its remedy.
@@ -43,9 +48,10 @@ class Finding:
 
     @property
     def label(self) -> str | None:
-        """The engine as a reader names it, ``vllm 0.33.0:v2``; None where it is about the files."""
-        runner = "" if self.runner is None else f":{self.runner}"
-        return None if self.engine is None else f"{self.engine} {self.version}{runner}"
+        """The engine as a reader names it; None where the finding is about the files."""
+        if self.engine is None or self.version is None:
+            return None
+        return label_of(self.engine, self.version, self.runner)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

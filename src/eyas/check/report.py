@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
-from eyas.check.finding import Finding, Severity, Skip
+from eyas.check.finding import Finding, Severity, Skip, label_of
 from eyas.spec import Fate, Landing
 
 SCHEMA_VERSION = 1
@@ -52,9 +52,8 @@ class EngineOutcome:
 
     @property
     def label(self) -> str:
-        """The engine as a reader names it: ``sglang 0.5.11``, ``vllm 0.33.0:v2``."""
-        runner = "" if self.runner is None else f":{self.runner}"
-        return f"{self.engine} {self.version}{runner}"
+        """The engine as a reader names it."""
+        return label_of(self.engine, self.version, self.runner)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

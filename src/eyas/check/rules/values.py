@@ -166,7 +166,8 @@ class RowsRepeated(ValueRule):
     What it checks
         Whether more than half of the rows of a matrix equal an earlier row of it, bit by bit.
         Half is left alone: it is what key and value heads look like that were doubled for a
-        tensor-parallel run; so are the few equal rows of padded vocabularies.
+        tensor-parallel run; so are the few equal rows of padded vocabularies. Of more than 262,144
+        rows the first ones are compared.
 
     Why it matters
         Trained rows differ. Copies are what a constant fill, a broadcast or a wrong stride leaves:
@@ -210,8 +211,8 @@ class AtInitialisation(ValueRule):
         spread is not found here.
 
     Example
-        TorchSpec once exported random embeddings; vLLM kept them where they differed from the
-        target's, and acceptance was poor there and fine on SGLang, which replaces them.
+        TorchSpec once exported random embeddings (its issue 38): acceptance was poor on vLLM,
+        which keeps them, and fine on SGLang, which puts the target's in their place.
     """
 
     code = "W904"
@@ -247,8 +248,10 @@ class EmbeddingUnlikeTarget(TrainedRule):
         common; a copy gives 1, and a copy that was trained stays near it.
 
     Why it matters
-        Producers save a frozen copy of the target's embedding. An engine that keeps the drafter's
-        own one (vLLM does, where it differs) then reads other tokens than were said.
+        Producers save a frozen copy of the target's embedding. vLLM keeps the drafter's own one
+        where it differs (0.32.0, vllm/v1/spec_decode/llm_base_proposer.py:1443-1466 and
+        vllm/v1/worker/gpu/spec_decode/eagle/utils.py:15-31), and then reads other tokens than
+        were said.
 
     How to fix it
         Write the target's embedding, or name the target that the drafter was trained for.
