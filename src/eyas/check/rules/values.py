@@ -182,6 +182,7 @@ class RowsRepeated(ValueRule):
 
     code = "W903"
     name = "rows-repeated"
+    severity: ClassVar[Severity] = Severity.WARNING
     saying = "{names} {hold} mostly rows that repeat an earlier one"
     expected = "rows that differ"
     effect = "what the rows should tell apart is the same; acceptance falls"
@@ -262,7 +263,8 @@ class EmbeddingUnlikeTarget(TrainedRule):
 
     code = "W905"
     name = "embedding-unlike-target"
-    effect = "an engine that keeps this embedding reads other tokens; poor acceptance seen on vLLM"
+    severity: ClassVar[Severity] = Severity.WARNING
+    effect = "an engine that keeps this embedding reads other tokens; poor acceptance was reported"
 
     def _look(self, trained: Trained) -> Iterator[Finding | Skip]:
         if trained.values is None:
