@@ -132,11 +132,18 @@ def test_placeholders_are_found_and_weights_are_not(
     assert all(f.place == f"model.safetensors :: {name}" for f in findings)
 
 
+@pytest.mark.parametrize(
+    "config",
+    [
+        {"initializer_range": 0.011},
+        {"transformer_layer_config": {"initializer_range": 0.011}},
+    ],
+)
 def test_the_spread_that_the_config_states_is_the_one_looked_for(
-    trained_on: Callable[..., Trained],
+    trained_on: Callable[..., Trained], config: dict[str, Any]
 ) -> None:
     tensors = {FC: stored(NARROW)}
-    findings, _ = found_in(trained_on(tensors, initializer_range=0.011))
+    findings, _ = found_in(trained_on(tensors, **config))
     assert [(f.code, f.found) for f in findings] == [("W904", "fc.weight: normal with std 0.011")]
     assert findings[0].severity is Severity.WARNING
 

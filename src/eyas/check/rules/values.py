@@ -4,51 +4,21 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from math import sqrt
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from eyas.check.finding import Finding, Severity, Skip
 from eyas.check.fold import fold
 from eyas.check.rules.rule import TrainedRule
 from eyas.check.values import DraftValues, TensorValues
 from eyas.check.values_decode import UNSCALED
+from eyas.check.values_distribution import construction
 from eyas.check.values_embedding import Unlikened
 from eyas.check.view import Trained
 from eyas.spec import Eagle3Spec
 
 NO_VALUES = "no --values"  # why a check that needs the weights did not run
 AGAIN = "export the drafter again from the training run"
-SMALLEST = 2**16  # numbers: with fewer, trained matrices have such moments by chance
-ERRORS = 4.0  # standard errors: three tests miss one fresh matrix in some five thousand
-ROUNDING = 2**-8  # by how much bfloat16 may enlarge the bound of a uniform distribution
 LISTED = 3  # tensors whose numbers a finding gives
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Shape:
-    """A symmetric distribution: its kurtosis, and the variance of a sample's, times its size.
-
-    The latter is b8 + 4 b4**3 - b4**2 - 4 b4 b6, by the delta method from the standardised moments
-    b4, b6 and b8.
-    """
-
-    kurtosis: float
-    spread: float
-
-    def fits(self, values: TensorValues, std: float) -> bool:
-        """Whether `values` may be drawn from this shape, with mean 0 and deviation `std`."""
-        root = sqrt(values.elements)
-        off = (
-            values.mean / std,
-            (values.std / std - 1) / (sqrt(self.kurtosis - 1) / 2),
-            (values.kurtosis - self.kurtosis) / sqrt(self.spread),
-        )
-        return all(abs(error) * root <= ERRORS for error in off)
-
-
-NORMAL = Shape(kurtosis=3.0, spread=24.0)  # b6 15, b8 105
-UNIFORM = Shape(kurtosis=1.8, spread=1.3166)  # b6 27/7, b8 9
 
 
 class ValueRule(TrainedRule):
@@ -224,20 +194,19 @@ class AtInitialisation(ValueRule):
     effect = "if they were never trained, they draft noise; acceptance falls to 1.00"
 
     def _of(self, values: TensorValues, role: str, trained: Trained) -> str | None:
-        if len(values.shape) != 2 or values.dtype not in UNSCALED or values.not_finite:
+        if values.dtype not in UNSCALED:
             return None
-        if values.elements < SMALLEST:
-            return None
-        stated = trained.checkpoint.config.get("initializer_range")
-        usual = stated if isinstance(stated, float) and stated > 0 else 0.02
-        for std in (usual, 1.0):
-            if NORMAL.fits(values, std):
-                return f"normal with std {std:g}"
-        bound = 1 / sqrt(values.shape[1])
-        inside = values.largest <= bound * (1 + ROUNDING)
-        if inside and UNIFORM.fits(values, bound / sqrt(3)):
-            return f"uniform within {bound:.3g}"
-        return None
+        return construction(values, _stated_std(trained.checkpoint.config))
+
+
+def _stated_std(config: Mapping[str, Any]) -> float | None:
+    """The initializer_range of a config, flat or nested as speculators writes it."""
+    nested = config.get("transformer_layer_config")
+    for table in (config, nested if isinstance(nested, Mapping) else {}):
+        stated = table.get("initializer_range")
+        if isinstance(stated, float) and stated > 0:
+            return stated
+    return None
 
 
 class EmbeddingUnlikeTarget(TrainedRule):
