@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from eyas.check.render.rules import page
+from eyas.checks.render.rules import page
 
 PUBLISHED = Path(__file__).resolve().parents[1] / "docs" / "rules.md"
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from eyas.check import Report
+    from eyas.checks import Report
 
 
 def check(
@@ -37,9 +37,9 @@ def check(
             print(finding.code, finding.message, finding.help)
         raise SystemExit(report.exit_code())
     """
-    from eyas.check import Selection, open_fitting
-    from eyas.check import check as checked
     from eyas.checkpoint import open_checkpoint
+    from eyas.checks import Selection, open_fitting
+    from eyas.checks import check as checked
     from eyas.engines import EngineRef, Launch
 
     selection = Selection.parse(_texts(select), _texts(ignore))

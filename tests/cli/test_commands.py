@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from eyas.check import RULES, Severity
-from eyas.check.render import Format
 from eyas.checkpoint import TensorBytes
+from eyas.checks import RULES, Severity
+from eyas.checks.render import Format
 from eyas.cli import main
 from eyas.cli.check import ReportFormat, Threshold
 from eyas.engines import EngineRef

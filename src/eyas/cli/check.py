@@ -135,8 +135,8 @@ def check(
     if draft is None:
         raise UsageError("Missing argument 'DRAFT'", hint="see: eyas check --help")
     from eyas import library
-    from eyas.check import Severity
-    from eyas.check.render import Format, render
+    from eyas.checks import Severity
+    from eyas.checks.render import Format, render
 
     report = library.check(
         draft,
@@ -159,8 +159,8 @@ def check(
 
 
 def _list_rules(select: Sequence[str], ignore: Sequence[str], form: ReportFormat) -> None:
-    from eyas.check import Selection
-    from eyas.check.render import rules as listing
+    from eyas.checks import Selection
+    from eyas.checks.render import rules as listing
 
     rules = Selection.parse(select, ignore).rules
     if form is ReportFormat.JSON:

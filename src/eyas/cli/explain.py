@@ -20,9 +20,9 @@ def explain(
 
     eyas explain
     """
-    from eyas.check import RULES
-    from eyas.check import explain as explanation
-    from eyas.check.render import rules as listing
+    from eyas.checks import RULES
+    from eyas.checks import explain as explanation
+    from eyas.checks.render import rules as listing
 
     if code is None:
         result(listing.render_human(RULES))

@@ -82,8 +82,8 @@ def format_of(argv: Sequence[str]) -> str | None:
 def _write_document(failure: Failure, form: str | None) -> None:
     if form is None:
         return
-    from eyas.check import ErrorText
-    from eyas.check.render import render_error
+    from eyas.checks import ErrorText
+    from eyas.checks.render import render_error
 
     text = ErrorText(kind=failure.kind, message=failure.message, hint=failure.hint)
     document = render_error(text, form)

@@ -20,9 +20,9 @@ def inspect(
     eyas inspect org/name --format json
     """
     from eyas import dialects
-    from eyas.check import as_trained
-    from eyas.check.render import facts
     from eyas.checkpoint import open_checkpoint
+    from eyas.checks import as_trained
+    from eyas.checks.render import facts
     from eyas.engines import EngineRef
 
     checkpoint = open_checkpoint(draft)

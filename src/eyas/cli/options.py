@@ -67,7 +67,7 @@ def target_of(location: str | None, checkpoint: Checkpoint) -> TargetFacts | Non
     """
     if location is None:
         return None
-    from eyas.check import open_fitting
+    from eyas.checks import open_fitting
 
     return open_fitting(location, checkpoint)
 
