@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-import eyas
+from eyas.__about__ import __version__
 from eyas.checks.finding import Finding, Skip
 from eyas.checks.report import (
     SCHEMA_VERSION,
@@ -106,7 +106,7 @@ def report_on(
     findings.sort(key=lambda finding: -finding.severity.weight)
     return Report(
         schema_version=SCHEMA_VERSION,
-        tool=Tool(name="eyas", version=eyas.__version__),
+        tool=Tool(name="eyas", version=__version__),
         subject=subject_of(trained),
         target=None if trained.target is None else trained.target.location,
         engines=tuple(outcomes),

@@ -134,11 +134,9 @@ def check(
         return
     if draft is None:
         raise UsageError("Missing argument 'DRAFT'", hint="see: eyas check --help")
-    from eyas import library
-    from eyas.checks import Severity
-    from eyas.checks.render import Format, render
+    import eyas
 
-    report = library.check(
+    report = eyas.check(
         draft,
         target=target,
         engines=engine or (),
@@ -150,10 +148,10 @@ def check(
     if not engine:
         judged = " and ".join(outcome.label for outcome in report.engines)
         remark(f"no --engine was named: judged by the newest that eyas knows, {judged}\n")
-    result(render(report, Format(form.value), style_of(color)))
+    result(eyas.render(report, eyas.Format(form.value), style_of(color)))
     if report.findings:
         hint(f"eyas explain {report.findings[0].code}")
-    code = report.exit_code(fail_on=Severity(fail_on.value), strict=strict)
+    code = report.exit_code(fail_on=eyas.Severity(fail_on.value), strict=strict)
     if code:
         raise typer.Exit(code)
 

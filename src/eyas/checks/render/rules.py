@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator
 
-import eyas
+from eyas.__about__ import __version__
 from eyas.checks.explain import HEADINGS, families, family_of
 from eyas.checks.render.columns import columns
 from eyas.checks.report import SCHEMA_VERSION
@@ -33,7 +33,7 @@ def render_json(rules: Iterable[Rule]) -> str:
         json.dumps(
             {
                 "schema_version": SCHEMA_VERSION,
-                "tool": {"name": "eyas", "version": eyas.__version__},
+                "tool": {"name": "eyas", "version": __version__},
                 "rules": [
                     {
                         "code": rule.code,

@@ -9,7 +9,7 @@ import json
 from hashlib import sha256
 from typing import Any
 
-import eyas
+from eyas.__about__ import __version__
 from eyas.checks.finding import Finding, Severity
 from eyas.checks.render.merging import evidence
 from eyas.checks.render.place import file_of, uri_of
@@ -41,7 +41,7 @@ def _log(run: dict[str, Any]) -> str:
 
 def _tool() -> dict[str, Any]:
     rules = [_descriptor(rule) for rule in RULES]
-    return {"driver": {"name": "eyas", "version": eyas.__version__, "rules": rules}}
+    return {"driver": {"name": "eyas", "version": __version__, "rules": rules}}
 
 
 def _run(report: Report) -> dict[str, Any]:
