@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import Any
 
 from eyas import dialects
-from eyas.check import Severity, check
-from eyas.check.report import EngineOutcome, Outcome, Report
 from eyas.checkpoint import open_checkpoint, open_target, write_sparse
+from eyas.checks import Severity, check
+from eyas.checks.report import EngineOutcome, Outcome, Report
 from eyas.engines import ENGINES, EngineRef, Launch
 from eyas.spec import Eagle3Spec
 

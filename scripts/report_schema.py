@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from eyas.check.render.json import schema
+from eyas.checks.render.json import schema
 
 PUBLISHED = Path(__file__).resolve().parents[1] / "docs" / "report.schema.json"
 

@@ -262,7 +262,7 @@ def test_a_key_that_is_needed_is_named(drafter: Path, missing: str) -> None:
 
 
 def test_no_engine_and_no_conversion_takes_it_for_safetensors(drafter: Path) -> None:
-    from eyas.check import check
+    from eyas.checks import check
     from eyas.convert.plan import plan
     from eyas.engines import EngineRef, Launch
     from eyas.errors import ConversionError

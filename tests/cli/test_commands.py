@@ -8,7 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from eyas.checkpoint import TensorBytes
+from eyas.checks import RULES, Severity
+from eyas.checks.render import Format
 from eyas.cli import main
+from eyas.cli.check import ReportFormat, Threshold
+from eyas.engines import EngineRef
 
 Make = Callable[..., Path]
 OLD, NEW, VLLM = "sglang@0.5.10.post1", "sglang@0.5.23", "vllm@0.33.0"
@@ -131,6 +136,95 @@ def test_engines_may_be_given_apart(make_drafter: Make, capsys: Captured) -> Non
         capsys, "check", make_drafter(), "--engine", NEW, "--engine", VLLM, "--format", "json"
     )
     assert [engine["engine"] for engine in json.loads(out)["engines"]] == ["sglang", "vllm"]
+
+
+def test_without_an_engine_the_newest_of_each_judges(make_drafter: Make, capsys: Captured) -> None:
+    code, out, err = run(capsys, "check", make_drafter(), "--format", "json")
+    judged = [f"{e['engine']}@{e['version']}" for e in json.loads(out)["engines"]]
+    assert judged == [str(ref) for ref in EngineRef.newest_of_each()]
+    assert "no --engine was named" in err
+    assert all(name.replace("@", " ") in err for name in judged)
+    assert code == 0
+    assert "no --engine" not in run(capsys, "check", make_drafter("b"), "--engine", NEW)[2]
+
+
+@pytest.mark.parametrize(
+    ("extra", "expected"),
+    [
+        ((), 1),
+        (("--ignore", "L202"), 0),
+        (("--select", "T"), 0),
+        (("--select", "L2", "--fail-on", "warning"), 1),
+        (("--select", "L22"), 2),
+    ],
+)
+def test_rules_are_selected(
+    make_drafter: Make, capsys: Captured, extra: tuple[str, ...], expected: int
+) -> None:
+    draft = make_drafter(layer="layers.0.")
+    code, out, err = run(capsys, "check", draft, "--engine", OLD, *extra)
+    assert code == expected
+    if expected == 2:
+        assert err.startswith("error: `L22` is no code, prefix or name of a rule; did you mean L2")
+    elif extra:
+        assert "left out by --select or --ignore: " in out
+
+
+def test_a_note_fails_where_it_is_asked_to(make_drafter: Make, capsys: Captured) -> None:
+    own = {"embed_tokens.weight": TensorBytes(dtype="BF16", shape=(32, 8), data=b"\0" * 512)}
+    draft = make_drafter(tensors=own)
+    assert run(capsys, "check", draft, "--engine", NEW)[0] == 0
+    assert run(capsys, "check", draft, "--engine", NEW, "--fail-on", "info")[0] == 1
+
+
+def test_strict_counts_what_was_not_asked_for_too(make_drafter: Make, capsys: Captured) -> None:
+    draft = make_drafter()
+    asked = ("check", draft, "--engine", NEW, "--strict")
+    assert run(capsys, *asked)[0] == 1
+    assert run(capsys, *asked, "--ignore", "T,W")[0] == 0
+
+
+def test_values_reads_the_weights(make_drafter: Make, capsys: Captured) -> None:
+    zeros = {"fc.weight": TensorBytes(dtype="BF16", shape=(8, 24), data=None)}
+    draft = make_drafter(tensors=zeros)
+    code, out, _ = run(capsys, "check", draft, "--engine", NEW)
+    assert code == 0
+    assert "(no --values): W901 all-zero" in out
+    code, out, _ = run(capsys, "check", draft, "--engine", NEW, "--values", "--select", "W901")
+    assert code == 1
+    assert "error[W901] all-zero: fc.weight holds nothing but zeros" in out
+
+
+def test_rules_are_listed(capsys: Captured) -> None:
+    code, out, _ = run(capsys, "check", "--list-rules")
+    assert code == 0
+    assert [line.split()[:3] for line in out.splitlines()] == [
+        [rule.code, rule.name, rule.severity.value] for rule in RULES
+    ]
+    _, out, _ = run(capsys, "check", "--list-rules", "--select", "L2", "--format", "json")
+    listed = json.loads(out)["rules"]
+    assert [rule["code"] for rule in listed] == [r.code for r in RULES if r.code[:2] == "L2"]
+    assert all(rule["explanation"].startswith(rule["summary"]) for rule in listed)
+    code, out, err = run(capsys, "check", "--list-rules", "--format", "sarif")
+    assert (code, err.count("\n")) == (2, 1)
+
+
+def test_the_options_offer_what_there_is() -> None:
+    assert {form.value for form in ReportFormat} == {form.value for form in Format}
+    assert {least.value for least in Threshold} == {severity.value for severity in Severity}
+
+
+@pytest.mark.parametrize("form", [form.value for form in Format])
+def test_every_format_names_the_checks_that_did_not_run(
+    make_drafter: Make, capsys: Captured, form: str
+) -> None:
+    code, out, _ = run(
+        capsys, "check", make_drafter(), "--engine", f"{NEW},sglang@0.9.0", "--format", form
+    )
+    assert code == 0
+    for rule in ("T701 width-mismatch", "T703 boundary-outside", "W904 at-initialisation"):
+        assert rule in out
+    assert "0.9.0 is outside" in out
 
 
 def test_explain_one_and_all(capsys: Captured) -> None:

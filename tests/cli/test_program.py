@@ -13,7 +13,7 @@ import pytest
 
 import eyas
 from eyas.cli import main, program
-from eyas.cli.failure import wants_json
+from eyas.cli.failure import format_of
 
 Make = Callable[..., Path]
 Captured = pytest.CaptureFixture[str]
@@ -119,6 +119,20 @@ def test_json_parses_after_an_error_too(capsys: Captured, arguments: list[str]) 
     assert document["error"]["message"] in err
 
 
+def test_code_scanners_are_told_of_an_error_too(capsys: Captured) -> None:
+    assert main(["check", "/does/not/exist", "--format", "sarif"]) == 2
+    (run,) = json.loads(capsys.readouterr().out)["runs"]
+    (invocation,) = run["invocations"]
+    assert not invocation["executionSuccessful"]
+    (told,) = invocation["toolExecutionNotifications"]
+    assert "/does/not/exist" in told["message"]["text"]
+    assert "results" not in run
+    assert main(["check", "/does/not/exist", "--format", "github"]) == 2
+    out = capsys.readouterr().out
+    assert out.startswith("::error title=eyas could not judge::")
+    assert out.count("\n") == 1
+
+
 def test_a_crash_is_one_line_and_json_still_parses(
     capsys: Captured, make_drafter: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -208,12 +222,13 @@ def test_ascii_terminals_get_ascii(make_drafter: Make) -> None:
 @pytest.mark.parametrize(
     ("argv", "wanted"),
     [
-        ([], False),
-        (["check", "--format", "json"], True),
-        (["check", "--format=json"], True),
-        (["check", "json", "--format"], False),
-        (["check", "--format", "human"], False),
+        ([], None),
+        (["check", "--format", "json"], "json"),
+        (["check", "--format=sarif"], "sarif"),
+        (["check", "json", "--format"], ""),
+        (["check", "--format", "human"], "human"),
+        (["check", "--format", "human", "--format", "json"], "json"),
     ],
 )
-def test_when_json_is_wanted(argv: list[str], wanted: bool) -> None:
-    assert wants_json(argv) is wanted
+def test_which_format_is_wanted(argv: list[str], wanted: str | None) -> None:
+    assert format_of(argv) == wanted

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from eyas import dialects
-from eyas.check import check
 from eyas.checkpoint import Checkpoint, TensorBytes, open_checkpoint, write_checkpoint
+from eyas.checks import check
 from eyas.convert import conversion, convert, plan
 from eyas.convert.plan import tensors_of
 from eyas.convert.recheck import changed_bytes, changes

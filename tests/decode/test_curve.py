@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from eyas.check.render.style import PLAIN, Style
+from eyas.checks.render.style import PLAIN, Style
 from eyas.decode import picture
 from eyas.decode.acceptance import Acceptance
 from eyas.decode.curve import BAR, TITLE, Curve, bars

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from tests.decode.oracle import Oracle, tiny_target
 
-from eyas.check.render.style import PLAIN
+from eyas.checks.render.style import PLAIN
 from eyas.decode.arms import AS_TRAINED, Arm, Build
 from eyas.decode.evaluation import Evaluation
 from eyas.decode.evaluation_json import as_json

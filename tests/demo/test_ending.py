@@ -3,7 +3,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from eyas.check.render.style import PLAIN
+from eyas.checks.render.style import PLAIN
 from eyas.decode.acceptance import Acceptance
 from eyas.decode.answers import Answers, TokenisedPrompt
 from eyas.decode.generation import Generation

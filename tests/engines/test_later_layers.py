@@ -8,10 +8,10 @@ import pytest
 from tests.engines.drafters import HEADS, INNER, KV, D, H, drafter, flat_config, shapes, target
 
 from eyas import dialects
-from eyas.check import compare_view
-from eyas.check.compare import as_trained
-from eyas.check.view import View
 from eyas.checkpoint import Checkpoint
+from eyas.checks import compare_view
+from eyas.checks.compare import as_trained
+from eyas.checks.view import View
 from eyas.engines import EngineRef, Launch, read
 from eyas.spec import Eagle3Spec, LaterNorm, Origin, Served
 

@@ -10,8 +10,8 @@ import torch
 from tests.model.drafter_files import config, save, served_by, tensors
 from torch import Tensor
 
-from eyas.check import Outcome, check
 from eyas.checkpoint import Checkpoint, open_target
+from eyas.checks import Outcome, check
 from eyas.decode.conditioning import boundaries_read, conditioned
 from eyas.engines import EngineRef, Launch
 from eyas.model.drafter import Drafter

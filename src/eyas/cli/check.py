@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import StrEnum
 from typing import Annotated
 
@@ -12,13 +13,10 @@ from eyas.cli.options import (
     SUBJECT,
     Color,
     ColorOption,
-    Draft,
     LaunchOption,
-    TargetOption,
-    launch_of,
-    target_of,
 )
-from eyas.cli.output import hint, result, style_of
+from eyas.cli.output import hint, remark, result, style_of
+from eyas.errors import UsageError
 
 VERDICT = "Verdict"
 
@@ -29,6 +27,8 @@ class ReportFormat(StrEnum):
     HUMAN = "human"
     CONCISE = "concise"
     JSON = "json"
+    SARIF = "sarif"
+    GITHUB = "github"
 
 
 class Threshold(StrEnum):
@@ -36,35 +36,87 @@ class Threshold(StrEnum):
 
     ERROR = "error"
     WARNING = "warning"
+    INFO = "info"
 
 
 def check(
-    draft: Draft,
+    draft: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="DRAFT",
+            show_default=False,
+            help="A directory, a .safetensors file, or org/name@revision.",
+        ),
+    ] = None,
     engine: Annotated[
-        list[str],
+        list[str] | None,
         typer.Option(
             "--engine",
             metavar="ENGINE@VERSION[:RUNNER]",
-            help="Engines that will serve it: sglang@0.5.23,vllm@0.33.0:v2. Repeatable.",
+            help="Engines that will serve it: sglang@0.5.23,vllm@0.33.0:v2. Repeatable."
+            " Without it: the newest version that eyas knows of each.",
             rich_help_panel=SUBJECT,
         ),
-    ],
-    target: TargetOption = None,
+    ] = None,
+    target: Annotated[
+        str | None,
+        typer.Option(
+            "--target",
+            metavar="TARGET",
+            help="The target model: a directory or org/name. Its config is read; its embedding"
+            " too, with --values.",
+            rich_help_panel=SUBJECT,
+        ),
+    ] = None,
     launch: LaunchOption = None,
+    values: Annotated[
+        bool,
+        typer.Option(
+            "--values",
+            help="Read the weights too and look for placeholders: zeros, NaN, fresh matrices.",
+            rich_help_panel=SUBJECT,
+        ),
+    ] = False,
     strict: Annotated[
         bool,
         typer.Option(
             "--strict", help="A check that could not run counts too.", rich_help_panel=VERDICT
         ),
     ] = False,
+    select: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--select",
+            metavar="RULES",
+            help="Only these rules: codes, their beginnings, or names: L2,T701. Repeatable.",
+            rich_help_panel=VERDICT,
+        ),
+    ] = None,
+    ignore: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--ignore",
+            metavar="RULES",
+            help="Not these rules; the report says which were left out. Repeatable.",
+            rich_help_panel=VERDICT,
+        ),
+    ] = None,
     fail_on: Annotated[
         Threshold,
         typer.Option("--fail-on", help="What makes the exit code 1.", rich_help_panel=VERDICT),
     ] = Threshold.ERROR,
+    list_rules: Annotated[
+        bool,
+        typer.Option(
+            "--list-rules", help="List the rules instead of checking.", rich_help_panel=OUTPUT
+        ),
+    ] = False,
     form: Annotated[
         ReportFormat,
         typer.Option(
-            "--format", help="For a reader, for grep, for a program.", rich_help_panel=OUTPUT
+            "--format",
+            help="For a reader, for grep, for a program, for code scanning, for GitHub Actions.",
+            rich_help_panel=OUTPUT,
         ),
     ] = ReportFormat.HUMAN,
     color: ColorOption = Color.AUTO,
@@ -77,19 +129,44 @@ def check(
 
     Exit code 0: nothing found. 1: findings. 2: could not judge.
     """
-    from eyas import check as checking
-    from eyas.check.render import Format, render
-    from eyas.checkpoint import open_checkpoint
-    from eyas.engines import EngineRef
+    if list_rules:
+        _list_rules(select or (), ignore or (), form)
+        return
+    if draft is None:
+        raise UsageError("Missing argument 'DRAFT'", hint="see: eyas check --help")
+    import eyas
 
-    refs = EngineRef.parse_list(",".join(engine))
-    setting = launch_of(launch)
-    checkpoint = open_checkpoint(draft)
-    facts = target_of(target, checkpoint)
-    report = checking.check(checkpoint, refs, target=facts, launch=setting)
-    result(render(report, Format(form.value), style_of(color)))
+    report = eyas.check(
+        draft,
+        target=target,
+        engines=engine or (),
+        launch=launch or (),
+        select=select or (),
+        ignore=ignore or (),
+        values=values,
+    )
+    if not engine:
+        judged = " and ".join(outcome.label for outcome in report.engines)
+        remark(f"no --engine was named: judged by the newest that eyas knows, {judged}\n")
+    result(eyas.render(report, eyas.Format(form.value), style_of(color)))
     if report.findings:
         hint(f"eyas explain {report.findings[0].code}")
-    code = report.exit_code(fail_on=checking.Severity(fail_on.value), strict=strict)
+    code = report.exit_code(fail_on=eyas.Severity(fail_on.value), strict=strict)
     if code:
         raise typer.Exit(code)
+
+
+def _list_rules(select: Sequence[str], ignore: Sequence[str], form: ReportFormat) -> None:
+    from eyas.checks import Selection
+    from eyas.checks.render import rules as listing
+
+    rules = Selection.parse(select, ignore).rules
+    if form is ReportFormat.JSON:
+        result(listing.render_json(rules))
+    elif form is ReportFormat.HUMAN or form is ReportFormat.CONCISE:
+        result(listing.render_human(rules))
+        hint("eyas explain CODE")
+    else:
+        raise UsageError(
+            f"--list-rules is not written as {form.value}", hint="use --format json, or none"
+        )

@@ -12,7 +12,7 @@ from eyas.cli.options import OUTPUT, Color, ColorOption
 from eyas.cli.output import hint, result, style_of
 
 if TYPE_CHECKING:
-    from eyas.check.render import Style
+    from eyas.checks.render import Style
     from eyas.demo.acts import Act
 
 

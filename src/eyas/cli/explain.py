@@ -20,12 +20,12 @@ def explain(
 
     eyas explain
     """
-    from eyas import check
-    from eyas.check.render.columns import columns
+    from eyas.checks import RULES
+    from eyas.checks import explain as explanation
+    from eyas.checks.render import rules as listing
 
     if code is None:
-        rows = [[r.code, r.name, r.explanation().splitlines()[0]] for r in check.RULES]
-        result(columns(rows, indent="") + "\n")
+        result(listing.render_human(RULES))
         hint("eyas explain CODE")
     else:
-        result(check.explain(code))
+        result(explanation(code))

@@ -1,4 +1,4 @@
-"""Failure: an error as one line for a reader, or one object for a program."""
+"""Failure: an error as one line for a reader, and as what a program asked for."""
 
 from __future__ import annotations
 
@@ -54,30 +54,42 @@ def of_usage(error: TyperException) -> Failure:
 def tell(failure: Failure, argv: Sequence[str]) -> int:
     """Writes `failure` where it belongs, and returns its exit code.
 
-    One line on stderr; where JSON was asked for also one object on stdout, so that it parses.
+    One line on stderr; where a format for programs was asked for, also one document on stdout, so
+    that what is there parses.
     """
     if failure.error is not None and os.environ.get(TRACEBACK):
         import traceback
 
         remark("".join(traceback.format_exception(failure.error)))
-    if wants_json(argv):
-        _write_object(failure)
+    _write_document(failure, format_of(argv))
     if failure.message:
         hint = "" if failure.hint is None else f"; {failure.hint}"
         remark(f"error: {failure.message}{hint}\n")
     return failure.code
 
 
-def wants_json(argv: Sequence[str]) -> bool:
-    """Whether a command line asks for JSON, even one that cannot be parsed."""
-    return "--format=json" in argv or ("--format", "json") in pairwise(argv)
+def format_of(argv: Sequence[str]) -> str | None:
+    """The format that a command line asks for last, be it one that cannot be parsed."""
+    chosen = None
+    for word, following in pairwise([*argv, ""]):
+        if word == "--format":
+            chosen = following
+        elif word.startswith("--format="):
+            chosen = word.partition("=")[2]
+    return chosen
 
 
-def _write_object(failure: Failure) -> None:
-    import json
+def _write_document(failure: Failure, form: str | None) -> None:
+    if form is None:
+        return
+    from eyas.checks import ErrorText
+    from eyas.checks.render import render_error
 
-    error = {"kind": failure.kind, "message": failure.message, "hint": failure.hint}
+    text = ErrorText(kind=failure.kind, message=failure.message, hint=failure.hint)
+    document = render_error(text, form)
+    if document is None:
+        return
     try:
-        result(json.dumps({"schema_version": 1, "error": error}, indent=2) + "\n")
+        result(document)
     except (ReaderGone, UsageError):
         silence(sys.stdout)  # stderr still says it, and the exit code is the failure's

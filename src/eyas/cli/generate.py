@@ -26,7 +26,7 @@ from eyas.errors import UsageError
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
-    from eyas.check.render import Style
+    from eyas.checks.render import Style
     from eyas.decode.record import Record
     from eyas.decode.streamed_text import Detokeniser
 

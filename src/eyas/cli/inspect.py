@@ -20,10 +20,10 @@ def inspect(
     eyas inspect org/name --format json
     """
     from eyas import dialects
-    from eyas.check import as_trained
-    from eyas.check.render import facts
     from eyas.checkpoint import open_checkpoint
-    from eyas.engines import ENGINES
+    from eyas.checks import as_trained
+    from eyas.checks.render import facts
+    from eyas.engines import EngineRef
 
     checkpoint = open_checkpoint(draft)
     trained = as_trained(checkpoint, target=None)
@@ -34,5 +34,5 @@ def inspect(
         result(facts.render_json(trained, why, unread=unread))
     else:
         result(facts.render_human(trained, why, style_of(color), unread=unread))
-    newest = ",".join(f"{engine.name}@{engine.newest}" for engine in ENGINES)
+    newest = ",".join(map(str, EngineRef.newest_of_each()))
     hint(f"eyas check {quote(draft)} --engine {newest}")

@@ -45,8 +45,8 @@ def landing(
     eyas landing ./draft --engine vllm@0.33.0:v2 --format json
     """
     from eyas import engines
-    from eyas.check.render import landing as table
     from eyas.checkpoint import open_checkpoint
+    from eyas.checks.render import landing as table
     from eyas.errors import EngineError
     from eyas.spec import NotChecked
 

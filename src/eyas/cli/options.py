@@ -67,12 +67,9 @@ def target_of(location: str | None, checkpoint: Checkpoint) -> TargetFacts | Non
     """
     if location is None:
         return None
-    from eyas import check
-    from eyas.checkpoint import open_target
+    from eyas.checks import open_fitting
 
-    facts = open_target(location)
-    check.require_fit(check.as_trained(checkpoint, target=facts))
-    return facts
+    return open_fitting(location, checkpoint)
 
 
 def launch_of(settings: list[str] | None) -> Launch:

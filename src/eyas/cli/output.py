@@ -10,7 +10,7 @@ from eyas.cli.options import Color
 from eyas.errors import UsageError
 
 if TYPE_CHECKING:
-    from eyas.check.render import Style
+    from eyas.checks.render import Style
 
 
 class ReaderGone(Exception):  # noqa: N818 - no error: `eyas explain | head` has read enough
@@ -19,7 +19,7 @@ class ReaderGone(Exception):  # noqa: N818 - no error: `eyas explain | head` has
 
 def style_of(color: Color) -> Style:
     """The style for stdout."""
-    from eyas.check.render import style_for
+    from eyas.checks.render import style_for
 
     return style_for(sys.stdout, os.environ, color.value)
 
@@ -69,6 +69,6 @@ def settle() -> None:
 
 
 def _fitting(text: str, stream: TextIO) -> str:
-    from eyas.check.render import style_for
+    from eyas.checks.render import style_for
 
     return style_for(stream, os.environ, "never").fit(text)

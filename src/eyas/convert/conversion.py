@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from eyas.check import as_trained
+from eyas.checks import as_trained
 from eyas.convert.plan import Plan, plan, tensors_of
 from eyas.convert.recheck import changed_bytes, objections
 from eyas.errors import ConversionError

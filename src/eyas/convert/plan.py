@@ -10,9 +10,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from eyas.check import Trained, as_trained
-from eyas.check.unscaled import unscaled
 from eyas.checkpoint import Format
+from eyas.checks import Trained, as_trained
+from eyas.checks.unscaled import unscaled
 from eyas.convert.objection import Objection, refusal
 from eyas.convert.recheck import objections
 from eyas.convert.writers import WRITERS, Writer
@@ -50,7 +50,7 @@ class Plan:
 
     def text(self) -> str:
         """The plan for a reader."""
-        from eyas.check.fold import fold
+        from eyas.checks.fold import fold
 
         old = fold((r.before for r in self.renames), among=[r.before for r in self.renames])
         changed = [r for r in self.renames if r.before != r.after]

@@ -7,10 +7,10 @@ from dataclasses import fields, is_dataclass
 from itertools import zip_longest
 from typing import TYPE_CHECKING
 
-from eyas.check import NO_TARGET, Severity, Trained, View, as_trained, compare_view
-from eyas.check.rules.arithmetic import PositionsDiffer
-from eyas.check.rules.boundaries import BoundariesShifted
-from eyas.check.rules.config import EngineRefuses
+from eyas.checks import NO_TARGET, Severity, Trained, View, as_trained, compare_view
+from eyas.checks.rules.arithmetic import PositionsDiffer
+from eyas.checks.rules.boundaries import BoundariesShifted
+from eyas.checks.rules.config import EngineRefuses
 from eyas.convert.objection import Objection
 from eyas.spec import Fact, NotChecked
 

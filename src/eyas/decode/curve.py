@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from eyas.check.render import Style
+from eyas.checks.render import Style
 from eyas.decode.acceptance import Acceptance
 
 TITLE = "share of rounds that accepted at least so many drafts"

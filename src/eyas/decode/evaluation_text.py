@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from eyas.check.render import Style
-from eyas.check.render.columns import columns
+from eyas.checks.render import Style
+from eyas.checks.render.columns import columns
 from eyas.decode.curve import bars, span
 from eyas.decode.evaluation import ArmResult, Evaluation
 from eyas.decode.interval import LEVEL, RESAMPLES, Estimate

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from eyas.check.render import Style
-from eyas.check.render.columns import columns
+from eyas.checks.render import Style
+from eyas.checks.render.columns import columns
 from eyas.decode.answers import Answers
 from eyas.decode.curve import Curve, bars, span
 from eyas.decode.picture import draw

@@ -46,6 +46,11 @@ class EngineRef:
         parts = [part for part in text.split(",") if part.strip()]
         return tuple(dict.fromkeys(map(cls.parse, parts or [text])))
 
+    @classmethod
+    def newest_of_each(cls) -> tuple[EngineRef, ...]:
+        """Each engine in the newest version of its contract."""
+        return tuple(cls(name=engine.name, version=engine.newest) for engine in ENGINES)
+
     def __str__(self) -> str:
         """As it is typed; parsing it gives the same reference."""
         runner = "" if self.runner is None else f":{self.runner}"

@@ -1,0 +1,80 @@
+"""View: the two readings of one checkpoint that a rule compares."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from shlex import quote
+from typing import TYPE_CHECKING
+
+from eyas.spec import DraftSpec, Served
+
+if TYPE_CHECKING:
+    from eyas.checkpoint import Checkpoint, TargetFacts
+    from eyas.checks.values import DraftValues
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trained:
+    """A checkpoint as its producer's code computes it.
+
+    `roles` gives a tensor of the checkpoint its name in the drafter's arithmetic; a tensor that
+    the dialect does not know has none. `target` is None where the caller named none, `values`
+    where nobody asked to read the weights.
+    """
+
+    checkpoint: Checkpoint
+    dialect: str
+    spec: DraftSpec
+    roles: Mapping[str, str]
+    target: TargetFacts | None
+    values: DraftValues | None = None
+
+    @property
+    def draft(self) -> str:
+        """The drafter as it is typed in a shell."""
+        return quote(self.checkpoint.location)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View:
+    """The same checkpoint as one engine version will compute it."""
+
+    trained: Trained
+    served: Served
+
+    @property
+    def engine(self) -> str:
+        """The engine as a reader names it: ``sglang 0.5.11``, ``vllm 0.33.0:v2``."""
+        return self.reference.replace("@", " ", 1)
+
+    @property
+    def reference(self) -> str:
+        """The engine as it is typed: ``sglang@0.5.11``."""
+        runner = "" if self.served.runner is None else f":{self.served.runner}"
+        return f"{self.served.engine}@{self.served.version}{runner}"
+
+    @property
+    def draft(self) -> str:
+        """The drafter as it is typed in a shell."""
+        return self.trained.draft
+
+    @property
+    def conversion(self) -> str:
+        """The command that writes this drafter for this engine."""
+        plain = self.trained.checkpoint.location.removesuffix(".safetensors").rstrip("/")
+        if Path(plain).name in ("", ".."):  # `.` and its like have no name to add to
+            plain = str(Path(plain).resolve())
+        if self.trained.checkpoint.revision is not None:  # a Hub id is no place to write to
+            plain = "./" + plain.partition("@")[0].rpartition("/")[2]
+        out = quote(f"{plain}-{self.served.engine}")
+        return f"eyas convert {self.draft} {out} --to {self.reference}"
+
+    @property
+    def elsewhere(self) -> str:
+        """What to type where this engine cannot compute the drafter at all."""
+        from eyas.engines import ENGINES
+
+        others = ",".join(f"{e.name}@{e.newest}" for e in ENGINES if e.name != self.served.engine)
+        return f"serve it on another engine; ask with: eyas check {self.draft} --engine {others}"
