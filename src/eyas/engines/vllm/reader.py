@@ -5,7 +5,13 @@ from __future__ import annotations
 from eyas.checkpoint import Checkpoint, TargetFacts
 from eyas.engines.capture import Capture, replaced_by_target, target_width
 from eyas.engines.launch import Settings, context_of
-from eyas.engines.spec_of import embedding_of, head_of, spec_of, vocab_map_of
+from eyas.engines.spec_of import (
+    embedding_of,
+    grouped_attention,
+    head_of,
+    spec_of,
+    vocab_map_of,
+)
 from eyas.engines.stop import NotCovered, Refused
 from eyas.engines.vllm import claims
 from eyas.engines.vllm.boundaries import capture_of
@@ -161,7 +167,7 @@ def _spec(
         sizes=drafter.sizes,
         conditioning=conditioning,
         later_norm=LaterNorm.INPUT_LAYERNORM,
-        qkv_bias=drafter.qkv_bias,
+        attention=grouped_attention(drafter.sizes, config, bias=drafter.qkv_bias),
         rope=drafter.rope,
         norm_before_residual=drafter.norm_before_residual,
         feedback=drafter.feedback,
