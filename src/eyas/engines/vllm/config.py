@@ -3,46 +3,85 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 from eyas.checkpoint import Checkpoint
 from eyas.engines.config import LLAMA_DEFAULTS, ConfigView
 from eyas.engines.stop import NotCovered, Refused
 from eyas.engines.vllm import claims
+from eyas.engines.vllm.architecture import DraftClass, class_of
 from eyas.spec import Claim, Stage
 
-_LLAMA_CLASS = frozenset(
-    {
-        "Eagle3LlamaForCausalLM",
-        "LlamaForCausalLMEagle3",
-        "Eagle3MiniMaxM2ForCausalLM",
-        "Eagle3Qwen2_5vlForCausalLM",
-        "Eagle3Qwen3vlForCausalLM",
-    }
-)
-_OTHER_CLASSES = frozenset(
-    {
-        "Eagle3Qwen3ForCausalLM",
-        "PeagleQwen3ForCausalLM",
-        "PEagleDraftModel",
-        "PeagleLlamaForCausalLM",
-        "Eagle3DeepseekV2ForCausalLM",
-        "Eagle3DeepseekV3ForCausalLM",
-        "EagleLlamaForCausalLM",
-        "EagleLlama4ForCausalLM",
-        "EagleMiniCPMForCausalLM",
-        "EagleMistralLarge3ForCausalLM",
-        "EagleDeepSeekMTPModel",
-    }
-)
-_COPIED = (
-    "draft_vocab_size",
-    "target_hidden_size",
-    "norm_before_residual",
-    "norm_before_fc",
-    "fc_norm",
-    "norm_output",
-    "eagle_aux_hidden_state_layer_ids",
-)
+# What transformers' config classes fill in for an absent key (5.24.0).
+_QWEN3_DEFAULTS: Mapping[str, object] = {
+    "hidden_size": 4096,
+    "intermediate_size": 22016,
+    "num_hidden_layers": 32,
+    "num_attention_heads": 32,
+    "num_key_value_heads": 32,
+    "head_dim": 128,
+    "vocab_size": 151936,
+    "rms_norm_eps": 1e-6,
+    "hidden_act": "silu",
+    "max_position_embeddings": 32768,
+}
+_LATENT_DEFAULTS: Mapping[str, object] = {
+    "q_lora_rank": 1536,
+    "kv_lora_rank": 512,
+    "qk_nope_head_dim": 128,
+    "qk_rope_head_dim": 64,
+    "v_head_dim": 128,
+    "rms_norm_eps": 1e-6,
+    "hidden_act": "silu",
+}
+_DEEPSEEK_V2_DEFAULTS: Mapping[str, object] = {
+    **_LATENT_DEFAULTS,
+    "hidden_size": 4096,
+    "intermediate_size": 11008,
+    "num_hidden_layers": 32,
+    "num_attention_heads": 32,
+    "vocab_size": 102400,
+    "max_position_embeddings": 2048,
+}
+_DEEPSEEK_V3_DEFAULTS: Mapping[str, object] = {
+    **_LATENT_DEFAULTS,
+    "hidden_size": 7168,
+    "intermediate_size": 18432,
+    "num_hidden_layers": 61,
+    "num_attention_heads": 128,
+    "vocab_size": 129280,
+    "max_position_embeddings": 4096,
+}
+_DEFAULTS: Mapping[str, Mapping[str, object]] = {
+    "llama": LLAMA_DEFAULTS,
+    "qwen3": _QWEN3_DEFAULTS,
+    "deepseek_v2": _DEEPSEEK_V2_DEFAULTS,
+    "kimi_k2": _DEEPSEEK_V3_DEFAULTS,  # vllm/transformers_utils/config.py 100
+}
+
+# The keys that the parser takes from the top level, by speculators_model_type. A switch that is
+# absent there takes the parser's default, whatever the nested config says.
+_SWITCHES: Mapping[str, Mapping[str, bool]] = {
+    "eagle3": {
+        "norm_before_residual": True,
+        "norm_before_fc": False,
+        "fc_norm": False,
+        "norm_output": False,
+    },
+    "peagle": {"norm_before_residual": False, "norm_before_fc": False},
+}
+_QUANT_FILE = "hf_quant_config.json"
+_UNREAD_TYPES = ("dflash", "dflash2", "dspark")
+_NESTED_CLASSES = {"llama": DraftClass.LLAMA, "qwen3": DraftClass.QWEN3}
+_LAYER_KEYS = frozenset({*LLAMA_DEFAULTS, "num_key_value_heads", "head_dim", "attention_bias"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DraftConfig:
+    """The parsed config of a drafter and the class that it is built as."""
+
+    view: ConfigView
+    built: DraftClass
 
 
 def is_speculators(checkpoint: Checkpoint) -> bool:
@@ -51,56 +90,95 @@ def is_speculators(checkpoint: Checkpoint) -> bool:
     return values.get("model_type") is None and isinstance(values.get("speculators_config"), dict)
 
 
-def draft_config(checkpoint: Checkpoint, version: str, method: str) -> ConfigView:
-    """The parsed config of an EAGLE-3 Llama drafter; refuses or raises NotCovered for others."""
-    if checkpoint.config.get("quantization_config") is not None:
-        raise NotCovered(
-            f"{checkpoint.config_file} :: quantization_config is there, and eyas does not read"
-            " quantised drafters yet"
-        )
-    if is_speculators(checkpoint):
-        return _speculators(checkpoint, version)
-    return _flat(checkpoint, version, method)
+def draft_config(checkpoint: Checkpoint, version: str, method: str) -> DraftConfig:
+    """The parsed config of an EAGLE drafter; refuses, or raises NotCovered for others."""
+    speculators = is_speculators(checkpoint)
+    parsed = (
+        _speculators(checkpoint, version) if speculators else _flat(checkpoint, version, method)
+    )
+    sign = _quantised(checkpoint, parsed.view)
+    if sign is not None:
+        raise NotCovered(f"{sign} is there, and eyas does not read quantised drafters yet")
+    return parsed
 
 
-def _speculators(checkpoint: Checkpoint, version: str) -> ConfigView:
+def _quantised(checkpoint: Checkpoint, view: ConfigView) -> str | None:
+    """Where vLLM learns that a drafter is quantised, None where it takes it for a plain one.
+
+    The top level counts for a speculators config too, and so does ModelOpt's own file (0.32.0,
+    vllm/transformers_utils/config.py 890-902, model_arch_config_convertor.py 263-267).
+    """
+    key = "quantization_config"
+    if checkpoint.config.get(key) is not None:
+        return f"{checkpoint.config_file} :: {key}"
+    for name in (key, "compression_config"):
+        if view.get(name) is not None:
+            return view.key(name)
+    return _QUANT_FILE if (checkpoint.directory / _QUANT_FILE).is_file() else None
+
+
+def _speculators(checkpoint: Checkpoint, version: str) -> DraftConfig:
     raw, file = checkpoint.config, checkpoint.config_file
     kind = raw.get("speculators_model_type")
-    if kind != "eagle3":
+    if kind in _UNREAD_TYPES:
         raise NotCovered(
-            f"{file} :: speculators_model_type is {kind!r}, and eyas has a contract for eagle3"
+            f"{file} :: speculators_model_type is {kind}, and eyas has a contract for vLLM's EAGLE"
+            " classes alone so far"
+        )
+    if not isinstance(kind, str) or kind not in _SWITCHES:
+        raise Refused(
+            Stage.CONFIG,
+            f"{file} :: speculators_model_type is {kind!r}, which the parser does not know",
+            claims.SPECULATORS_TYPES,
         )
     layer = raw.get("transformer_layer_config")
     model_type = layer.get("model_type", "llama") if isinstance(layer, dict) else None
-    if not isinstance(layer, dict) or model_type not in ("llama", "qwen3"):
+    if not isinstance(layer, dict) or model_type not in _NESTED_CLASSES:
         raise Refused(
             Stage.CONFIG,
             f"{file} :: transformer_layer_config.model_type is neither llama nor qwen3",
             claims.SPECULATORS,
         )
-    if model_type == "qwen3":
-        raise NotCovered(
-            f"{file} :: transformer_layer_config.model_type is qwen3, and eyas has a contract for"
-            " vLLM's Llama class alone so far"
+    if kind == "peagle" and "mask_token_id" not in raw:
+        raise Refused(
+            Stage.CONFIG,
+            f"{file} :: mask_token_id is missing, and a peagle drafter needs it",
+            claims.SPECULATORS_PEAGLE,
         )
-    # A width or a list that the top level leaves empty does not replace the nested one.
-    copied = {name: raw[name] for name in _COPIED if raw.get(name) is not None}
-    kept = ("target_hidden_size", "eagle_aux_hidden_state_layer_ids")
-    base = {k: v for k, v in layer.items() if k not in copied and (k not in _COPIED or k in kept)}
-    return ConfigView(
-        values={**base, **copied},
+    values, places = _merged(raw, layer, kind)
+    view = ConfigView(
+        values=values,
         whose=f"vllm {version}",
         stop=_stopper(claims.SPECULATORS_SIZES),
         file=file,
-        places={name: f"transformer_layer_config.{name}" for name in _LAYER_KEYS | set(base)},
-        defaults={"norm_before_residual": True},
+        places=places,
+        defaults=_SWITCHES[kind],
     )
+    return DraftConfig(view=view, built=_NESTED_CLASSES[model_type])
 
 
-_LAYER_KEYS = frozenset({*LLAMA_DEFAULTS, "num_key_value_heads", "head_dim", "attention_bias"})
+def _merged(
+    raw: Mapping[str, object], layer: Mapping[str, object], kind: str
+) -> tuple[dict[str, object], dict[str, str]]:
+    """The values that the parser puts together, and the nested place of those that are nested."""
+    dropped = {"draft_vocab_size", *_SWITCHES[kind]}
+    taken = {name: raw[name] for name in dropped if name in raw}
+    # A null switch is one that is off: only an absent key takes the default.
+    taken.update({name: False for name in _SWITCHES[kind] if name in taken and not taken[name]})
+    # A width or a list that the top level leaves empty does not replace the nested one.
+    if raw.get("target_hidden_size") is not None:
+        taken["target_hidden_size"] = raw["target_hidden_size"]
+    if raw.get("eagle_aux_hidden_state_layer_ids"):
+        taken["eagle_aux_hidden_state_layer_ids"] = raw["eagle_aux_hidden_state_layer_ids"]
+    places = {}
+    if kind == "peagle":
+        taken["pard_token"], places["pard_token"] = raw["mask_token_id"], "mask_token_id"
+    nested = {k: v for k, v in layer.items() if k not in taken and k not in dropped}
+    places |= {name: f"transformer_layer_config.{name}" for name in _LAYER_KEYS | set(nested)}
+    return {**nested, **taken}, places
 
 
-def _flat(checkpoint: Checkpoint, version: str, method: str) -> ConfigView:
+def _flat(checkpoint: Checkpoint, version: str, method: str) -> DraftConfig:
     raw, file = checkpoint.config, checkpoint.config_file
     model_type = raw.get("model_type")
     if not isinstance(model_type, str):
@@ -109,19 +187,23 @@ def _flat(checkpoint: Checkpoint, version: str, method: str) -> ConfigView:
             f"{file} has neither model_type nor a speculators_config",
             claims.MODEL_TYPE,
         )
-    _require_llama_class(raw, file, method)
+    built = class_of(raw, file, method)
 
     def unknown(message: str) -> Exception:
         return NotCovered(f"{message}, and eyas does not know the defaults of {model_type!r}")
 
-    llama = model_type == "llama"
-    return ConfigView(
+    known = model_type in _DEFAULTS
+    # Only an absent key takes the class's number of key heads: a null one takes all heads.
+    present = [name for name in ("num_key_value_heads",) if name in raw]
+    defaults = {k: v for k, v in _DEFAULTS.get(model_type, {}).items() if k not in present}
+    view = ConfigView(
         values=raw,
         whose=f"vllm {version}",
-        stop=_stopper(claims.SIZES) if llama else unknown,
+        stop=_stopper(claims.SIZES) if known else unknown,
         file=file,
-        defaults=LLAMA_DEFAULTS if llama else {},
+        defaults=defaults,
     )
+    return DraftConfig(view=view, built=built)
 
 
 def _stopper(claim: Claim) -> Callable[[str], Exception]:
@@ -129,28 +211,3 @@ def _stopper(claim: Claim) -> Callable[[str], Exception]:
         return Refused(Stage.CONSTRUCT, message, claim)
 
     return stop
-
-
-def _require_llama_class(raw: Mapping[str, object], file: str, method: str) -> None:
-    names = raw.get("architectures")
-    key = f"{file} :: architectures"
-    if not isinstance(names, list) or not names or not isinstance(names[0], str):
-        raise Refused(Stage.CONFIG, f"{key} names no architecture", claims.ARCHITECTURE)
-    name = names[0]
-    if method == "eagle":
-        built = name if name.startswith("Eagle") else f"Eagle{name}"
-    elif name.startswith("Eagle3") or name.endswith("Eagle3"):
-        built = name
-    else:
-        built = f"Eagle3{name}"
-    other_kind = any(kind in name for kind in ("DFlash", "DSpark"))  # launched by other methods
-    if other_kind or name in _OTHER_CLASSES or built in _OTHER_CLASSES:
-        raise NotCovered(
-            f"{key} is {name}, and eyas has a contract for vLLM's Llama EAGLE-3 class alone so far"
-        )
-    if built not in _LLAMA_CLASS:
-        raise Refused(
-            Stage.CONFIG,
-            f"{key} is {name}, for which method {method} looks up {built}: not registered",
-            claims.ARCHITECTURE,
-        )
