@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from eyas.engines.engine import Engine
+from eyas.engines.llamacpp import LLAMACPP
 from eyas.engines.sglang import SGLANG
 from eyas.engines.vllm import VLLM
 
-ENGINES: tuple[Engine, ...] = (SGLANG, VLLM)
+ENGINES: tuple[Engine, ...] = (SGLANG, VLLM, LLAMACPP)
 
 
 def engine_named(name: str) -> Engine | None:
