@@ -23,7 +23,7 @@ def inspect(
     from eyas.check import as_trained
     from eyas.check.render import facts
     from eyas.checkpoint import open_checkpoint
-    from eyas.engines import ENGINES
+    from eyas.engines import engines_for
 
     checkpoint = open_checkpoint(draft)
     trained = as_trained(checkpoint, target=None)
@@ -33,5 +33,5 @@ def inspect(
         result(facts.render_json(trained, why))
     else:
         result(facts.render_human(trained, why, style_of(color)))
-    newest = ",".join(f"{engine.name}@{engine.newest}" for engine in ENGINES)
+    newest = ",".join(f"{engine.name}@{engine.newest}" for engine in engines_for(checkpoint))
     hint(f"eyas check {quote(draft)} --engine {newest}")

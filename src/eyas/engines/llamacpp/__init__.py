@@ -14,6 +14,7 @@ LLAMACPP = Engine(
     launch_keys=LAUNCH_KEYS,
     reader=read,
     meter=metrics,
+    reads_gguf=True,
 )
 
 __all__ = ["LLAMACPP"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sized
+from collections.abc import Mapping
 
 from eyas.checkpoint import Checkpoint
 from eyas.engines.config import ConfigView
@@ -57,9 +57,9 @@ def keys_of(checkpoint: Checkpoint, version: str) -> ConfigView:
     values["hidden_act"] = "silu"
     if raw.get(_TOKENIZER) is None:
         raise _missing(f"{file} :: {_TOKENIZER}", claims.TOKENIZER)
-    tokens = raw.get(_TOKENS)
-    if isinstance(tokens, Sized) or hasattr(tokens, "length"):
-        values["vocab_size"] = len(tokens) if isinstance(tokens, Sized) else tokens.length
+    tokens = _count(raw.get(_TOKENS))
+    if tokens is not None:
+        values["vocab_size"] = tokens
     view = ConfigView(
         values=values,
         whose=f"llama.cpp {version}",
@@ -74,6 +74,11 @@ def keys_of(checkpoint: Checkpoint, version: str) -> ConfigView:
         if not view.has(name):
             raise _missing(view.key(name), claims.EAGLE3_KEYS)
     return view
+
+
+def _count(tokens: object) -> object:
+    """How many there are, where the reader has kept them or at least their number."""
+    return len(tokens) if isinstance(tokens, list) else getattr(tokens, "length", None)
 
 
 def _missing(key: str, claim: Claim) -> Refused:
