@@ -225,7 +225,7 @@ def test_an_unregistered_architecture_is_refused(architecture: str) -> None:
     "config",
     [
         speculators_config(speculators_model_type="dspark"),
-        flat_config(architectures=["DFlashDraftModel"]),
+        flat_config(architectures=["DFlash2DraftModel"]),
         flat_config(quantization_config={"quant_method": "fp8"}),
         speculators_config(quantization_config={"quant_method": "fp8"}),
         flat_config(model_type="mistral", hidden_act=None),

@@ -17,6 +17,7 @@ class DraftClass(StrEnum):
     QWEN3 = "Eagle3Qwen3ForCausalLM"
     DEEPSEEK = "Eagle3DeepseekV2ForCausalLM"
     EAGLE1 = "EagleLlamaForCausalLM"
+    DFLASH = "DFlashQwen3ForCausalLM"
 
 
 # What vllm/model_executor/models/registry.py registers (0.32.0, 626-676).
@@ -33,6 +34,7 @@ _BUILT: Mapping[str, DraftClass] = {
     "Eagle3DeepseekV2ForCausalLM": DraftClass.DEEPSEEK,
     "Eagle3DeepseekV3ForCausalLM": DraftClass.DEEPSEEK,
     "EagleLlamaForCausalLM": DraftClass.EAGLE1,
+    "DFlashDraftModel": DraftClass.DFLASH,
 }
 _WITHOUT_CONTRACT = frozenset(
     {
@@ -67,6 +69,18 @@ _REWRITTEN: Mapping[str, str] = {
 }
 
 
+def native_method(config: Mapping[str, object]) -> str:
+    """The method that a drafter was made for, by its config."""
+    kind = config.get("speculators_model_type")
+    if config.get("model_type") is None and kind is not None:
+        return {"dflash": "dflash", "dflash2": "dflash", "dspark": "dspark"}.get(
+            str(kind), "eagle3"
+        )
+    names = config.get("architectures")
+    name = names[0] if isinstance(names, list) and names else None
+    return _OTHER_METHODS.get(name, "eagle3") if isinstance(name, str) else "eagle3"
+
+
 def class_of(config: Mapping[str, object], file: str, method: str) -> DraftClass:
     """The class for a flat config under `method`; refuses an unregistered one, or NotCovered."""
     names = config.get("architectures")
@@ -74,18 +88,15 @@ def class_of(config: Mapping[str, object], file: str, method: str) -> DraftClass
     if not isinstance(names, list) or not names or not isinstance(names[0], str):
         raise Refused(Stage.CONFIG, f"{key} names no architecture", claims.ARCHITECTURE)
     name = names[0]
-    if name in _OTHER_METHODS:
-        raise NotCovered(
-            f"{key} is {name}, a drafter of method {_OTHER_METHODS[name]}, and eyas has a contract"
-            " for vLLM's EAGLE classes alone so far"
-        )
+    if method == "dspark" or _OTHER_METHODS.get(name) == "dspark":
+        raise NotCovered(f"{key} is {name}, and eyas has no contract for drafters of method dspark")
     model_type = str(config.get("model_type"))
     rewritten = _REWRITTEN.get(model_type)
     built = _prefixed(rewritten or name, method)
     found = _BUILT.get(built)
     if found is not None:
         return found
-    if built in _WITHOUT_CONTRACT:
+    if built in _WITHOUT_CONTRACT or built in _OTHER_METHODS:
         raise NotCovered(f"{key} is {name}: vLLM builds {built}, which eyas has no contract for")
     if rewritten is not None:
         raise Refused(
@@ -103,6 +114,9 @@ def class_of(config: Mapping[str, object], file: str, method: str) -> DraftClass
 
 def _prefixed(name: str, method: str) -> str:
     """The registered name that `method` makes of an architecture."""
+    if method == "dflash":
+        kept = name.startswith("DFlash") or name.endswith("DFlash") or name == "LiLiCorrDraftModel"
+        return name if kept else f"DFlash{name}"
     if method == "eagle":
         return name if name.startswith("Eagle") else f"Eagle{name}"
     return name if name.startswith("Eagle3") or name.endswith("Eagle3") else f"Eagle3{name}"

@@ -15,7 +15,7 @@ def capture_of(config: ConfigView, runner: str, target: TargetFacts | None) -> C
     """What `runner` captures for a drafter with this config."""
     layers = None if target is None else target.num_layers
     reason = claims.IDS_V1 if runner == "v1" else claims.IDS_V2
-    found = _configured(config, runner)
+    found = configured_ids(config, runner)
     if found is None:
         count = default_count(layers)
         default: Fact[Boundaries] = assumed(
@@ -32,7 +32,7 @@ def capture_of(config: ConfigView, runner: str, target: TargetFacts | None) -> C
     )
 
 
-def _configured(config: ConfigView, runner: str) -> tuple[tuple[int, ...], str] | None:
+def configured_ids(config: ConfigView, runner: str) -> tuple[tuple[int, ...], str] | None:
     """The ids that the runner finds, as boundaries, and where."""
     top = config.ids(_TOP)
     if top is not None:

@@ -151,6 +151,30 @@ EAGLE1 = _claim(
     "vllm/model_executor/models/llama_eagle.py",
     "93-120, 166-196",
 )
+DFLASH = _claim(
+    "the DFlash class has layers with norms of queries and keys, fc, hidden_norm, norm, a head and"
+    " an embedding; mask_hidden raises, and a mask_embedding comes from mask_embedding.pt alone",
+    "vllm/model_executor/models/qwen3_dflash.py",
+    "413-520, 886-930",
+)
+DFLASH_WIDTH = _claim(
+    "fc takes as many states as the config names, or as there are layers; another number raises at"
+    " the first request",
+    "vllm/model_executor/models/qwen3_dflash.py",
+    "108-118, 864-884",
+)
+DFLASH_SLIDING = _claim(
+    "sliding and full layers together need the V2 runner, and a sliding layer a window; either"
+    " raises",
+    "vllm/model_executor/models/qwen3_dflash.py",
+    "152-180",
+)
+SPECULATORS_DFLASH = _claim(
+    "of a dflash config aux_hidden_state_layer_ids and mask_token_id are needed: the ids are"
+    " boundaries, and draft_vocab_size and target_hidden_size are copied over the nested ones",
+    "vllm/transformers_utils/configs/speculators/algos.py",
+    "90-127",
+)
 ACTIVATION = _claim(
     "an activation other than silu raises",
     "vllm/model_executor/models/llama.py",

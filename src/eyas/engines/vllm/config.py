@@ -10,54 +10,8 @@ from eyas.engines.config import LLAMA_DEFAULTS, ConfigView
 from eyas.engines.stop import NotCovered, Refused
 from eyas.engines.vllm import claims
 from eyas.engines.vllm.architecture import DraftClass, class_of
+from eyas.engines.vllm.defaults import DEFAULTS
 from eyas.spec import Claim, Stage
-
-# What transformers' config classes fill in for an absent key (5.24.0).
-_QWEN3_DEFAULTS: Mapping[str, object] = {
-    "hidden_size": 4096,
-    "intermediate_size": 22016,
-    "num_hidden_layers": 32,
-    "num_attention_heads": 32,
-    "num_key_value_heads": 32,
-    "head_dim": 128,
-    "vocab_size": 151936,
-    "rms_norm_eps": 1e-6,
-    "hidden_act": "silu",
-    "max_position_embeddings": 32768,
-}
-_LATENT_DEFAULTS: Mapping[str, object] = {
-    "q_lora_rank": 1536,
-    "kv_lora_rank": 512,
-    "qk_nope_head_dim": 128,
-    "qk_rope_head_dim": 64,
-    "v_head_dim": 128,
-    "rms_norm_eps": 1e-6,
-    "hidden_act": "silu",
-}
-_DEEPSEEK_V2_DEFAULTS: Mapping[str, object] = {
-    **_LATENT_DEFAULTS,
-    "hidden_size": 4096,
-    "intermediate_size": 11008,
-    "num_hidden_layers": 32,
-    "num_attention_heads": 32,
-    "vocab_size": 102400,
-    "max_position_embeddings": 2048,
-}
-_DEEPSEEK_V3_DEFAULTS: Mapping[str, object] = {
-    **_LATENT_DEFAULTS,
-    "hidden_size": 7168,
-    "intermediate_size": 18432,
-    "num_hidden_layers": 61,
-    "num_attention_heads": 128,
-    "vocab_size": 129280,
-    "max_position_embeddings": 4096,
-}
-_DEFAULTS: Mapping[str, Mapping[str, object]] = {
-    "llama": LLAMA_DEFAULTS,
-    "qwen3": _QWEN3_DEFAULTS,
-    "deepseek_v2": _DEEPSEEK_V2_DEFAULTS,
-    "kimi_k2": _DEEPSEEK_V3_DEFAULTS,  # vllm/transformers_utils/config.py 100
-}
 
 # The keys that the parser takes from the top level, by speculators_model_type. A switch that is
 # absent there takes the parser's default, whatever the nested config says.
@@ -71,7 +25,8 @@ _SWITCHES: Mapping[str, Mapping[str, bool]] = {
     "peagle": {"norm_before_residual": False, "norm_before_fc": False},
 }
 _QUANT_FILE = "hf_quant_config.json"
-_UNREAD_TYPES = ("dflash", "dflash2", "dspark")
+_UNREAD_TYPES = ("dflash2", "dspark")
+_TOP_IDS = "eagle_aux_hidden_state_layer_ids"
 _NESTED_CLASSES = {"llama": DraftClass.LLAMA, "qwen3": DraftClass.QWEN3}
 _LAYER_KEYS = frozenset({*LLAMA_DEFAULTS, "num_key_value_heads", "head_dim", "attention_bias"})
 
@@ -122,16 +77,17 @@ def _speculators(checkpoint: Checkpoint, version: str) -> DraftConfig:
     kind = raw.get("speculators_model_type")
     if kind in _UNREAD_TYPES:
         raise NotCovered(
-            f"{file} :: speculators_model_type is {kind}, and eyas has a contract for vLLM's EAGLE"
-            " classes alone so far"
+            f"{file} :: speculators_model_type is {kind}, for which eyas has no contract"
         )
+    layer = raw.get("transformer_layer_config")
+    if kind == "dflash" and isinstance(layer, dict):
+        return _speculators_dflash(raw, layer, file, version)
     if not isinstance(kind, str) or kind not in _SWITCHES:
         raise Refused(
             Stage.CONFIG,
             f"{file} :: speculators_model_type is {kind!r}, which the parser does not know",
             claims.SPECULATORS_TYPES,
         )
-    layer = raw.get("transformer_layer_config")
     model_type = layer.get("model_type", "llama") if isinstance(layer, dict) else None
     if not isinstance(layer, dict) or model_type not in _NESTED_CLASSES:
         raise Refused(
@@ -157,6 +113,32 @@ def _speculators(checkpoint: Checkpoint, version: str) -> DraftConfig:
     return DraftConfig(view=view, built=_NESTED_CLASSES[model_type])
 
 
+def _speculators_dflash(
+    raw: Mapping[str, object], layer: Mapping[str, object], file: str, version: str
+) -> DraftConfig:
+    """The config of a DFlash drafter: ids and mask token move, and no other key is looked at."""
+    ids, mask = "aux_hidden_state_layer_ids", "mask_token_id"
+    for name in (ids, mask):
+        if name not in raw:
+            raise Refused(Stage.CONFIG, f"{file} :: {name} is missing", claims.SPECULATORS_DFLASH)
+    taken: dict[str, object] = {"draft_vocab_size": raw.get("draft_vocab_size")}
+    if raw.get("target_hidden_size") is not None:
+        taken["target_hidden_size"] = raw["target_hidden_size"]
+    taken[_TOP_IDS] = raw[ids]
+    taken["dflash_config"] = {mask: raw[mask]}
+    nested = {k: v for k, v in layer.items() if k not in taken}
+    view = ConfigView(
+        values={**nested, **taken},
+        whose=f"vllm {version}",
+        stop=_stopper(claims.SPECULATORS_SIZES),
+        file=file,
+        places={_TOP_IDS: ids}
+        | {name: f"transformer_layer_config.{name}" for name in _LAYER_KEYS | set(nested)},
+        defaults={"norm_before_residual": False},
+    )
+    return DraftConfig(view=view, built=DraftClass.DFLASH)
+
+
 def _merged(
     raw: Mapping[str, object], layer: Mapping[str, object], kind: str
 ) -> tuple[dict[str, object], dict[str, str]]:
@@ -168,8 +150,8 @@ def _merged(
     # A width or a list that the top level leaves empty does not replace the nested one.
     if raw.get("target_hidden_size") is not None:
         taken["target_hidden_size"] = raw["target_hidden_size"]
-    if raw.get("eagle_aux_hidden_state_layer_ids"):
-        taken["eagle_aux_hidden_state_layer_ids"] = raw["eagle_aux_hidden_state_layer_ids"]
+    if raw.get(_TOP_IDS):
+        taken[_TOP_IDS] = raw[_TOP_IDS]
     places = {}
     if kind == "peagle":
         taken["pard_token"], places["pard_token"] = raw["mask_token_id"], "mask_token_id"
@@ -192,10 +174,10 @@ def _flat(checkpoint: Checkpoint, version: str, method: str) -> DraftConfig:
     def unknown(message: str) -> Exception:
         return NotCovered(f"{message}, and eyas does not know the defaults of {model_type!r}")
 
-    known = model_type in _DEFAULTS
+    known = model_type in DEFAULTS
     # Only an absent key takes the class's number of key heads: a null one takes all heads.
     present = [name for name in ("num_key_value_heads",) if name in raw]
-    defaults = {k: v for k, v in _DEFAULTS.get(model_type, {}).items() if k not in present}
+    defaults = {k: v for k, v in DEFAULTS.get(model_type, {}).items() if k not in present}
     view = ConfigView(
         values=raw,
         whose=f"vllm {version}",

@@ -14,6 +14,7 @@ from eyas.engines.sizes import Sizes, sizes_of
 from eyas.engines.stop import NotCovered, Refused
 from eyas.engines.vllm import claims
 from eyas.engines.vllm.architecture import DraftClass
+from eyas.engines.vllm.boundaries import configured_ids
 from eyas.engines.vllm.config import DraftConfig
 from eyas.engines.vllm.launch import drafts_in_parallel
 from eyas.spec import Fact, Feedback, Rope, Stage, assumed, declared
@@ -53,6 +54,10 @@ class Drafter:
 def drafter_of(parsed: DraftConfig, target: TargetFacts | None, settings: Settings) -> Drafter:
     """The drafter that a config describes; refuses where construction raises."""
     config, built = parsed.view, parsed.built
+    if built is DraftClass.DFLASH and config.get("target_hidden_size") is None:
+        # This class takes a null width for an absent one (qwen3_dflash.py 110-112).
+        values = {k: v for k, v in config.values.items() if k != "target_hidden_size"}
+        config = replace(config, values=values)
     latent = _latent(config) if built is DraftClass.DEEPSEEK else None
     name = "draft_vocab_size"
     given = config.get(name) is not None
@@ -87,12 +92,14 @@ def drafter_of(parsed: DraftConfig, target: TargetFacts | None, settings: Settin
         rope=_rope(config, built),
         uses_states=uses,
         # The DeepSeek class has an fc whatever eagle_config says (deepseek_eagle3.py 188-209).
-        has_fc=uses.map(lambda on: on or latent is not None),
+        has_fc=uses.map(lambda on: on or built in (DraftClass.DEEPSEEK, DraftClass.DFLASH)),
         slides=_slides(config, sizes.num_layers.value, latent=latent is not None),
         maps_ids=draft_vocab.value != target_vocab,
         in_parallel=drafts_in_parallel(settings, config),
     )
-    if drafter.in_parallel:
+    if built is DraftClass.DFLASH:
+        _require_mask_token(config)
+    elif drafter.in_parallel:
         _require_parallel(drafter)
     return drafter
 
@@ -105,12 +112,19 @@ def _biases(config: ConfigView, built: DraftClass) -> tuple[Fact[bool], bool]:
         return attention, either.value
     if built is DraftClass.EAGLE1:
         return config.flag("qkv_bias") if config.has("qkv_bias") else either, either.value
-    return attention, False
+    return attention, attention.value and built is DraftClass.DFLASH
 
 
 def _count(config: ConfigView, built: DraftClass) -> Fact[int]:
     """The states that fc is sized for; the Qwen3 class reads two places more than the others."""
     name, top = "num_aux_layers", "eagle_aux_hidden_state_layer_ids"
+    if built is DraftClass.DFLASH:
+        found = configured_ids(config, "v2")
+        return (
+            config.whole("num_hidden_layers")
+            if found is None
+            else declared(len(found[0]), found[1])
+        )
     if built is not DraftClass.QWEN3:
         return expected_count(config)
     if config.get(name) is not None:
@@ -144,7 +158,8 @@ def _rope(config: ConfigView, built: DraftClass) -> Fact[Rope]:
     # The Qwen3 layer fills in its own theta where there is none (qwen3.py 188), as in a parsed
     # speculators config; a flat one has transformers' 10000 by then.
     nested = "norm_before_residual" in config.defaults
-    theta = _QWEN3_THETA if built is DraftClass.QWEN3 and nested else None
+    own = built in (DraftClass.QWEN3, DraftClass.DFLASH)
+    theta = _QWEN3_THETA if own and nested else None
     rope = rope_of(config, reads_rope_parameters=True, default_theta=theta)
     if built is DraftClass.DEEPSEEK and rope.value.kind not in ("default", "yarn"):
         # Latent attention takes every scaled RoPE for DeepSeek's yarn (deepseek_v2.py 1115-1120).
@@ -171,6 +186,11 @@ def _require_parallel(drafter: Drafter) -> None:
             f"{drafter.uses_states.key} is false, and parallel drafting needs the width of fc",
             claims.PARALLEL,
         )
+    _require_mask_token(config)
+
+
+def _require_mask_token(config: ConfigView) -> None:
+    """Refuse a drafter of masked slots without a token for them."""
     nested = config.table("dflash_config")
     named = "mask_token_id" in nested or config.get(_MASK_TOKENS[0]) is not None
     if not named and not any(config.has(name) for name in _MASK_TOKENS[1:]):

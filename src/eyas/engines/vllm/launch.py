@@ -13,7 +13,7 @@ LAUNCH_KEYS = (
     LaunchKey(
         name="method",
         values=("eagle3", "eagle", "dflash", "dspark", "auto"),
-        meaning="eagle3 unless given; auto is what vLLM guesses from the path",
+        meaning="that of the drafter's kind unless given; auto is what vLLM guesses from the path",
         sound="eagle3",
     ),
     LaunchKey(
@@ -25,14 +25,14 @@ LAUNCH_KEYS = (
 )
 
 
-def method_of(settings: Settings, location: str, *, speculators: bool) -> str:
-    """The method under which the drafter is launched."""
-    typed = settings.get("method", "eagle3")
+def method_of(settings: Settings, location: str, *, native: str, speculators: bool) -> str:
+    """The method under which the drafter is launched; `native` is the one of its kind."""
+    typed = settings.get("method", native)
     if typed != "auto":
         return typed
     # A speculators directory locks its own method (vLLM 0.32.0, vllm/transformers_utils/config.py
     # 754-822).
-    return "eagle3" if speculators else guessed_method(location)
+    return native if speculators else guessed_method(location)
 
 
 def guessed_method(location: str) -> str:

@@ -12,7 +12,12 @@ from eyas.engines.stop import Refused
 from eyas.engines.vllm import claims
 from eyas.engines.vllm.architecture import DraftClass
 from eyas.engines.vllm.drafter import Drafter
-from eyas.engines.vllm.parameters import MAP, eagle1_parameters_of, parameters_of
+from eyas.engines.vllm.parameters import (
+    MAP,
+    dflash_parameters_of,
+    eagle1_parameters_of,
+    parameters_of,
+)
 from eyas.spec import Claim, Fate, Stage
 
 _LATENT_STACKED: Mapping[str, tuple[str, str]] = {
@@ -27,6 +32,8 @@ _ROTARY = (
     "rotary_emb.cos_cached",
     "rotary_emb.sin_cached",
 )
+# What Muse Glimmer calls parts of a DFlash drafter (qwen3_dflash.py 416-424).
+_ENCODER = {"encoder.output_norm_enc.": "hidden_norm.", "encoder.fc.": "fc."}
 _FREQUENCIES = "the engine computes the frequencies from the config"
 
 
@@ -41,7 +48,7 @@ def load(tensors: Iterable[TensorHeader], drafter: Drafter) -> Loading:
             continue
         left = _left_out(tensor.name, drafter, has_map=has_map)
         if left is None:
-            _place(loading, tensor, latent=drafter.latent is not None)
+            _place(loading, tensor, tensor.name, latent=drafter.latent is not None)
         else:
             loading.leave(tensor, *left)
     if drafter.in_parallel:
@@ -58,6 +65,29 @@ def load_eagle1(tensors: Iterable[TensorHeader], drafter: Drafter) -> Loading:
             continue
         full = tensor.name if "lm_head" in tensor.name else f"model.{tensor.name}"
         _into(loading, tensor, *fused_name(full), claims.EAGLE1)
+    return loading
+
+
+def load_dflash(tensors: Iterable[TensorHeader], drafter: Drafter) -> Loading:
+    """Load `tensors` as the DFlash class does; refuses an unknown name or a wrong shape."""
+    tensors = list(tensors)
+    loading = Loading(dflash_parameters_of(drafter))
+    has_map = any(_is_map(tensor.name) for tensor in tensors)
+    for tensor in tensors:
+        name = tensor.name
+        if "mask_hidden" in name:
+            raise Refused(Stage.LOAD, f"tensor {name} is no part of DFlash", claims.DFLASH)
+        if "mask_embedding" in name and "t2d" not in name:
+            reason = "the mask's embedding is read from mask_embedding.pt alone, no log"
+            loading.leave(tensor, Fate.LOST, reason)
+            continue
+        left = _left_out(name, drafter, has_map=has_map)
+        if left is not None:
+            loading.leave(tensor, *left)
+            continue
+        for theirs, ours in _ENCODER.items():
+            name = name.replace(theirs, ours, 1)
+        _place(loading, tensor, name, latent=False)
     return loading
 
 
@@ -116,21 +146,22 @@ def _left_out(name: str, drafter: Drafter, *, has_map: bool) -> tuple[Fate, str]
         return Fate.LOST, "without a d2t every name with draft_id_to_target_id is skipped, no log"
     if "fc." in name and not drafter.has_fc.value:
         return Fate.LOST, "use_aux_hidden_state is false: fc is dropped, no log"
-    latent = drafter.latent is not None
-    if "input_norm." in name and not drafter.input_norm.value and not latent:
+    switched = drafter.built in (DraftClass.LLAMA, DraftClass.QWEN3)
+    if "input_norm." in name and switched and not drafter.input_norm.value:
         return Fate.LOST, "norm_before_fc is false: input_norm is dropped, no log"
     if any(rotary in name for rotary in _ROTARY):
         return Fate.IGNORED, _FREQUENCIES
     return None
 
 
-def _place(loading: Loading, tensor: TensorHeader, *, latent: bool) -> None:
-    if _is_map(tensor.name):
-        _into(loading, tensor, tensor.name.replace("d2t", MAP), None, claims.MAP)
-    elif "lm_head" in tensor.name:
-        _into(loading, tensor, tensor.name, None, claims.UNKNOWN_NAME)
+def _place(loading: Loading, tensor: TensorHeader, name: str, *, latent: bool) -> None:
+    """Place `tensor` by its `name`, which a class may have changed."""
+    if _is_map(name):
+        _into(loading, tensor, name.replace("d2t", MAP), None, claims.MAP)
+    elif "lm_head" in name:
+        _into(loading, tensor, name, None, claims.UNKNOWN_NAME)
     else:
-        renamed = "model." + tensor.name.replace("midlayer.", "layers.0.", 1)
+        renamed = "model." + name.replace("midlayer.", "layers.0.", 1)
         stacked = _LATENT_STACKED if latent else STACKED
         _into(loading, tensor, *fused_name(renamed, stacked), claims.UNKNOWN_NAME)
 

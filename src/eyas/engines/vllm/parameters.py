@@ -7,6 +7,7 @@ from dataclasses import replace
 from eyas.engines.decoder import Block, LayerTraits, decoder_layer, feed_forward, layer_norms
 from eyas.engines.latent import LatentSizes, latent_attention
 from eyas.engines.parameter import Parameter, norm, vocabulary, whole
+from eyas.engines.sizes import Sizes
 from eyas.engines.vllm.architecture import DraftClass
 from eyas.engines.vllm.drafter import Drafter
 from eyas.spec import Initialisation, LaterNorm
@@ -89,16 +90,47 @@ def eagle1_parameters_of(drafter: Drafter) -> list[Parameter]:
     )
     found = [vocabulary(EMBEDDING, sizes.vocab_size.value, hidden, "embed_tokens.weight")]
     for index in range(sizes.num_layers.value):
-        prefix = f"model.layers.{index}"
-        dropped = {f"{prefix}.hidden_norm.weight"}
-        if index == 0:
-            dropped.add(f"{prefix}.input_layernorm.weight")
-        # Fused states and embedding come out of fc: attention takes one width in every layer.
-        found += [
-            replace(parameter, width=(hidden,))
-            if "qkv_proj.weight" in parameter.name
-            else parameter
-            for parameter in decoder_layer(prefix, index, sizes, traits)
-            if parameter.name not in dropped
-        ]
+        # The first layer has no norm before its attention.
+        dropped = "" if index else "model.layers.0.input_layernorm.weight"
+        found += [p for p in _plain_layer(sizes, index, traits) if p.name != dropped]
     return [*found, whole("model.fc.weight", (hidden, 2 * hidden), "fc.weight")]
+
+
+def dflash_parameters_of(drafter: Drafter) -> list[Parameter]:
+    """Every parameter of the DFlash class, in the order of the model."""
+    sizes = drafter.sizes
+    hidden = sizes.hidden_size.value
+    traits = LayerTraits(
+        qkv_bias=drafter.qkv_bias.value,
+        out_bias=Initialisation.MEMORY if drafter.out_bias else None,
+        mlp_bias=False,
+        used_norm=LaterNorm.INPUT_LAYERNORM,
+        zero_pads=False,
+        qk_norm=True,
+    )
+    found = []
+    if drafter.maps_ids:
+        shape = (sizes.draft_vocab_size.value,)
+        found.append(whole(MAP, shape, "d2t", initialisation=Initialisation.ZEROS))
+    mask = whole("model.mask_embedding", (hidden,), None, initialisation=Initialisation.ZEROS)
+    found += [vocabulary(EMBEDDING, sizes.vocab_size.value, hidden, "embed_tokens.weight"), mask]
+    for index in range(sizes.num_layers.value):
+        found += _plain_layer(sizes, index, traits)
+    width = drafter.count.value * sizes.target_hidden_size.value
+    return [
+        *found,
+        whole("model.fc.weight", (hidden, width), "fc.weight"),
+        norm("model.hidden_norm.weight", hidden, "hidden_norm.weight"),
+        norm("model.norm.weight", hidden, "norm.weight"),
+        vocabulary(HEAD, sizes.draft_vocab_size.value, hidden, "lm_head.weight"),
+    ]
+
+
+def _plain_layer(sizes: Sizes, index: int, traits: LayerTraits) -> list[Parameter]:
+    """A decoder layer whose attention takes one width, whatever its place."""
+    prefix, hidden = f"model.layers.{index}", sizes.hidden_size.value
+    return [
+        replace(parameter, width=(hidden,)) if "qkv_proj.weight" in parameter.name else parameter
+        for parameter in decoder_layer(prefix, index, sizes, traits)
+        if parameter.name != f"{prefix}.hidden_norm.weight"
+    ]

@@ -9,15 +9,21 @@ from eyas.engines.capture import replaced_by_target
 from eyas.engines.launch import Settings, context_of
 from eyas.engines.stop import NotCovered, Refused
 from eyas.engines.vllm import claims
-from eyas.engines.vllm.architecture import DraftClass
+from eyas.engines.vllm.architecture import DraftClass, native_method
 from eyas.engines.vllm.boundaries import capture_of
 from eyas.engines.vllm.conditioning import captures, conditioning_of, require_width
 from eyas.engines.vllm.config import draft_config, is_speculators
+from eyas.engines.vllm.dflash import require_dflash_width, require_sliding
 from eyas.engines.vllm.drafter import Drafter, drafter_of
 from eyas.engines.vllm.launch import CONTEXT, method_of
-from eyas.engines.vllm.loader import load, load_eagle1
-from eyas.engines.vllm.parameters import EMBEDDING
-from eyas.engines.vllm.served import eagle3_spec, own_embedding, require_embedding
+from eyas.engines.vllm.loader import load, load_dflash, load_eagle1
+from eyas.engines.vllm.parameters import EMBEDDING, HEAD
+from eyas.engines.vllm.served import (
+    eagle3_spec,
+    own_embedding,
+    own_head,
+    require_embedding,
+)
 from eyas.engines.vllm.targets import require_capture
 from eyas.spec import (
     Claim,
@@ -30,6 +36,9 @@ from eyas.spec import (
     Served,
     Stage,
 )
+
+
+_MASK_FILE = "mask_embedding.pt"  # qwen3_dflash.py 929-966
 
 
 def read(
@@ -82,19 +91,27 @@ class _Reading:
         """Follow the engine to the end; Refused where it raises."""
         checkpoint, target = self.checkpoint, self.target
         speculators = is_speculators(checkpoint)
-        method = method_of(self.settings, checkpoint.location, speculators=speculators)
+        method = method_of(
+            self.settings,
+            checkpoint.location,
+            native=native_method(checkpoint.config),
+            speculators=speculators,
+        )
         self.claims += [claims.METHOD, claims.DEFAULT_RUNNER]
         if method == "draft_model":
             raise Refused(
                 Stage.FIRST_REQUEST,
-                f"no method is given and {checkpoint.location} has no 'eagle3' in it: vLLM takes"
-                " it for a plain draft model",
+                f"no method is given and {checkpoint.location} names none: vLLM takes it for a"
+                " plain draft model",
                 claims.METHOD,
             )
         drafter = drafter_of(draft_config(checkpoint, self.version, method), target, self.settings)
         self.slides = drafter.slides
         if drafter.built is DraftClass.EAGLE1:
             self._eagle1(drafter)
+            return
+        if drafter.built is DraftClass.DFLASH:
+            self._dflash(drafter, method)
             return
         if drafter.in_parallel and self.runner == "v2":
             self.runner = "v1"
@@ -114,6 +131,29 @@ class _Reading:
             require_capture(target, self.version)
         require_embedding(checkpoint, drafter, target, self.runner)
         require_width(drafter, capture, conditioning, target, captured=captured)
+
+    def _dflash(self, drafter: Drafter, method: str) -> None:
+        if method != "dflash":
+            raise NotCovered(f"a DFlash drafter under method {method}: eyas has no contract for it")
+        if not drafter.uses_states.value:
+            raise NotCovered(f"{drafter.uses_states.key} is false in a DFlash drafter")
+        if (self.checkpoint.directory / _MASK_FILE).is_file():
+            raise NotCovered(f"{_MASK_FILE} is there, and eyas does not read it")
+        self.spec = Recognised(
+            name="DFlash", why="a drafter of blocks: eyas accounts for its tensors alone"
+        )
+        capture = capture_of(drafter.config, self.runner, self.target)
+        self.claims += [claims.DFLASH, claims.DFLASH_WIDTH, *capture.claims, claims.SUPPORTS_EAGLE3]
+        require_sliding(drafter, self.runner)
+        tensors = self.checkpoint.tensors
+        replaced = {}
+        if not own_embedding(self.checkpoint):
+            replaced[EMBEDDING] = FromTarget(what="embed_tokens.weight")
+        if not own_head(self.checkpoint):
+            replaced[HEAD] = FromTarget(what="lm_head.weight")
+        self.landing = load_dflash(tensors.values(), drafter).landing(replaced)
+        require_capture(self.target, self.version)
+        require_dflash_width(drafter, capture, self.target)
 
     def _eagle1(self, drafter: Drafter) -> None:
         self.spec = Recognised(

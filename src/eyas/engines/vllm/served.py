@@ -31,6 +31,11 @@ def own_embedding(checkpoint: Checkpoint) -> bool:
     return any("embed_tokens" in name and "t2d" not in name for name in checkpoint.tensors)
 
 
+def own_head(checkpoint: Checkpoint) -> bool:
+    """Whether the checkpoint has a head, told the same way."""
+    return any("lm_head" in name and "t2d" not in name for name in checkpoint.tensors)
+
+
 def eagle3_spec(
     checkpoint: Checkpoint,
     drafter: Drafter,
@@ -43,7 +48,6 @@ def eagle3_spec(
     config = drafter.config
     names = checkpoint.tensors
     map_name = next((n for n in reversed(tuple(names)) if "d2t" in n and "t2d" not in n), None)
-    has_head = any("lm_head" in name and "t2d" not in name for name in names)
     own = own_embedding(checkpoint) or (runner == "v1" and not _same_width(drafter, target))
     attention = (
         grouped_attention(
@@ -80,7 +84,7 @@ def eagle3_spec(
         head=head_of(
             checkpoint,
             assumed(False, config.key("tie_word_embeddings"), whose=config.whose),
-            from_target=not has_head,
+            from_target=not own_head(checkpoint),
             key=checkpoint.place("lm_head.weight"),
             whose=config.whose,
         ),
