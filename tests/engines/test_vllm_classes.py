@@ -453,6 +453,21 @@ def test_what_a_target_can_do_depends_on_the_version() -> None:
     assert newer.refusal is None
 
 
+@pytest.mark.parametrize(
+    ("ids", "known"), [([2, 6, 9], True), ([9, 2, 6], False), ([0, 6, 9], False)]
+)
+def test_a_target_of_the_transformers_backend_has_rules_of_its_own(
+    ids: list[int], known: bool
+) -> None:
+    result = read(
+        EngineRef.parse("vllm@0.33.0:v1"),
+        drafter(flat_config(eagle_aux_hidden_state_layer_ids=ids), shapes()),
+        target=target(architecture="SmolLM3ForCausalLM"),
+        launch=Launch(),
+    )
+    assert isinstance(result, Served) is known
+
+
 def test_an_unregistered_target_is_not_checked() -> None:
     result = read(
         EngineRef.parse("vllm@0.33.0:v1"),

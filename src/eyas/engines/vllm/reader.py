@@ -37,7 +37,6 @@ from eyas.spec import (
     Stage,
 )
 
-
 _MASK_FILE = "mask_embedding.pt"  # qwen3_dflash.py 929-966
 
 

@@ -30,6 +30,11 @@ def require_capture(target: TargetFacts | None, version: str) -> None:
     )
 
 
+def by_transformers(target: TargetFacts | None) -> bool:
+    """Whether vLLM serves `target` through its Transformers backend (registry.py 709-744)."""
+    return target is not None and any(n in _BY_TRANSFORMERS.split() for n in target.architectures)
+
+
 # Names of `architectures` in the text, multimodal and Transformers tables of
 # vllm/model_executor/models/registry.py: those with SupportsEagle3 among the bases of their class,
 # and those without it.
@@ -124,4 +129,12 @@ GraniteMoeForCausalLM GraniteMoeSWAForCausalLM GraniteMoeSharedForCausalLM
 _WITHOUT_NEWER = """
 AliceAIForCausalLM DomynEdgeForCausalLM DoryForCausalLM FlintForCausalLM Step5ForCausalLM
 Step5ForConditionalGeneration
+"""
+_BY_TRANSFORMERS = """
+ArceeForCausalLM CwmForCausalLM Emu3ForConditionalGeneration FlexOlmoForCausalLM
+GPTBigCodeForCausalLM GPTNeoXForCausalLM GlmForCausalLM HunYuanDenseV1ForCausalLM
+HunYuanMoEV1ForCausalLM HunYuanVLForConditionalGeneration Jais2ForCausalLM Kolibri1ForCausalLM
+MellumForCausalLM NanbeigeForCausalLM Olmo2ForCausalLM Olmo3ForCausalLM OlmoForCausalLM
+PhiForCausalLM SeedOssForCausalLM SmolLM3ForCausalLM Starcoder2ForCausalLM VaultGemmaForCausalLM
+VibeVoiceAsrForConditionalGeneration
 """
