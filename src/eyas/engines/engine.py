@@ -20,11 +20,11 @@ class Engine:
 
     `oldest` and `newest` are the first and last version of the contract. `reader` takes the
     version as typed, the runner, the checkpoint, the target and the validated launch settings; it
-    may raise NotCovered. `meter` gives the engine's own numbers for counted rounds. `reads_gguf`
-    says that it takes GGUF files, and no Hugging Face directory.
+    may raise NotCovered. `meter` gives the engine's own numbers for counted rounds.
     """
 
     name: str
+    reads_gguf: bool = False  # takes GGUF files, and no Hugging Face directory
     oldest: str
     newest: str
     runners: tuple[str, ...]
@@ -32,7 +32,6 @@ class Engine:
     launch_keys: tuple[LaunchKey, ...]
     reader: Reader
     meter: Meter
-    reads_gguf: bool = False
 
     def covers(self, version: Version) -> bool:
         """Whether `version` lies in the range that the contract was read from."""
