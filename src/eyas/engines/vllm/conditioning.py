@@ -98,10 +98,15 @@ def require_width(
                 claims.AUX_OFF_LATENT,
             )
         return
+    require_captured(capture, one, wanted, claims.WIDTH)
+
+
+def require_captured(capture: Capture, one: int, wanted: int, claim: Claim) -> None:
+    """Refuse captured states that together are not as wide as fc takes."""
     if capture.count * one != wanted:
         raise Refused(
             Stage.FIRST_REQUEST,
             f"the target hands over {capture.count} states of {one}, together"
             f" {capture.count * one} wide, and fc takes {wanted}",
-            claims.WIDTH,
+            claim,
         )

@@ -6,6 +6,7 @@ from eyas.checkpoint import TargetFacts
 from eyas.engines.capture import Capture, target_width
 from eyas.engines.stop import Refused
 from eyas.engines.vllm import claims
+from eyas.engines.vllm.conditioning import require_captured
 from eyas.engines.vllm.drafter import Drafter
 from eyas.spec import Stage
 
@@ -36,10 +37,4 @@ def require_dflash_width(drafter: Drafter, capture: Capture, target: TargetFacts
     """Refuse another width of captured states than fc takes."""
     one = target_width(drafter.sizes, target)
     wanted = drafter.count.value * drafter.sizes.target_hidden_size.value
-    if capture.count * one != wanted:
-        raise Refused(
-            Stage.FIRST_REQUEST,
-            f"the target hands over {capture.count} states of {one}, together"
-            f" {capture.count * one} wide, and fc takes {wanted}",
-            claims.DFLASH_WIDTH,
-        )
+    require_captured(capture, one, wanted, claims.DFLASH_WIDTH)
