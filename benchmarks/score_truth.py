@@ -212,10 +212,12 @@ def _pairs(
     """What is compared: a name, the truth, and what eyas says."""
     unread = set(record.get("never_delivered", ())) - set(checkpoint.tensors)
     gone = (Fate.LOST, Fate.IGNORED)
-    dropped = {t.name for t in landing.tensors if t.fate in gone}
+    dropped = {t.name for t in landing.tensors if t.fate in gone and not _is_foreign(t.name)}
+    # Equal maps of two files are one map to the recorder, which tells tensors by value.
+    dropped -= {t.name.partition(" :: ")[2] for t in landing.tensors if _is_map(t.name)} - {"t2d"}
     yield "in no parameter", set(record["dropped"]) - unread, dropped
-    filled = {p.name: sorted(set(p.tensors)) for p in landing.parameters if p.tensors}
-    consumed = [t.name for t in landing.tensors if t.fate is Fate.CONSUMED]
+    filled = {p.name: sorted(_sources(p)) for p in landing.parameters if p.tensors}
+    consumed = [t.name.rpartition(" :: ")[2] for t in landing.tensors if t.fate is Fate.CONSUMED]
     if consumed:
         filled["<attr> hot_token_id"] = consumed
     yield "filled from", {k: sorted(v) for k, v in record["filled_from"].items()}, filled
@@ -236,6 +238,20 @@ def _pairs(
     yield "after sharing", shared["embed_and_head"], dict(_shared(landing, record))
     still = {p.name for p in landing.parameters if not p.tensors and p.replaced is None}
     yield "still unwritten", set(shared["still_unwritten"]), still
+
+
+def _sources(parameter: ParameterLanding) -> set[str]:
+    """The tensors in `parameter`, one of another file in the record's word for it."""
+    names = (n.rpartition(" :: ")[2] if _is_map(n) else n for n in parameter.tensors)
+    return {"<stale second file>" if _is_foreign(name) else name for name in names}
+
+
+def _is_foreign(name: str) -> bool:
+    return " :: " in name
+
+
+def _is_map(name: str) -> bool:
+    return _is_foreign(name) and name.rpartition(" :: ")[2] in ("d2t", "t2d")
 
 
 def _initialisation(parameter: ParameterLanding) -> str:
@@ -271,7 +287,7 @@ def _shared(landing: Landing, record: Record) -> Iterator[tuple[str, list[str]]]
             what = parameter.replaced.what.removesuffix(".weight")
             yield name, [f"<target {what}>"]
         elif parameter.tensors:
-            yield name, list(parameter.tensors)
+            yield name, sorted(_sources(parameter))
         else:
             yield name, ["<unwritten>"]
 

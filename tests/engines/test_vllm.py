@@ -188,6 +188,14 @@ def test_without_states_there_is_no_fc() -> None:
     assert result.refusal is None
 
 
+def test_the_v2_runner_reads_the_switch_from_0_33_on() -> None:
+    config = flat_config(eagle_config={"use_aux_hidden_state": False})
+    newer = served(config, shapes(), engine="vllm@0.33.0:v2")
+    assert isinstance(newer.spec.conditioning, LastState)
+    assert newer.refusal is None
+    assert "0.33.0" in {claim.version for claim in newer.claims}
+
+
 def test_the_v2_runner_captures_states_whether_or_not_there_is_an_fc() -> None:
     config = flat_config(eagle_config={"use_aux_hidden_state": False})
     three = served(config, shapes(), engine="vllm@0.32.0:v2")
@@ -213,12 +221,21 @@ def test_an_unregistered_architecture_is_refused(architecture: str) -> None:
     assert refusal.stage is Stage.CONFIG
 
 
-def test_what_has_no_contract_is_not_checked() -> None:
-    layer = flat_config(model_type="qwen3", architectures=None)
-    assert isinstance(outcome(speculators_config(transformer_layer_config=layer), {}), NotChecked)
-    peagle = speculators_config(speculators_model_type="peagle")
-    assert isinstance(outcome(peagle, {}), NotChecked)
-    assert isinstance(outcome(flat_config(architectures=["DFlashDraftModel"]), {}), NotChecked)
+@pytest.mark.parametrize(
+    "config",
+    [
+        speculators_config(speculators_model_type="dspark"),
+        flat_config(architectures=["DFlash2DraftModel"]),
+        flat_config(quantization_config={"quant_method": "fp8"}),
+        speculators_config(quantization_config={"quant_method": "fp8"}),
+        flat_config(model_type="mistral", hidden_act=None),
+    ],
+)
+def test_what_has_no_contract_is_not_checked(config: dict[str, Any]) -> None:
+    assert isinstance(outcome(config, shapes()), NotChecked)
+
+
+def test_a_version_outside_the_contract_is_not_checked() -> None:
     later = outcome(flat_config(), shapes(), engine="vllm@0.34.0")
     assert isinstance(later, NotChecked)
     assert "0.32.0 to 0.33.0" in later.reason

@@ -3,7 +3,7 @@
 from eyas.checkpoint.cache import cache_dir
 from eyas.checkpoint.checkpoint import Checkpoint, Format, open_checkpoint
 from eyas.checkpoint.gguf import LongList
-from eyas.checkpoint.header import TensorHeader
+from eyas.checkpoint.header import TensorHeader, read_headers
 from eyas.checkpoint.sparse import write_sparse
 from eyas.checkpoint.target import TargetFacts, open_target
 from eyas.checkpoint.write import TensorBytes, require_new, write_checkpoint
@@ -18,6 +18,7 @@ __all__ = [
     "cache_dir",
     "open_checkpoint",
     "open_target",
+    "read_headers",
     "require_new",
     "write_checkpoint",
     "write_sparse",

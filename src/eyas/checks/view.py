@@ -74,7 +74,10 @@ class View:
     @property
     def elsewhere(self) -> str:
         """What to type where this engine cannot compute the drafter at all."""
-        from eyas.engines import ENGINES
+        from eyas.engines import engines_for
 
-        others = ",".join(f"{e.name}@{e.newest}" for e in ENGINES if e.name != self.served.engine)
+        known = engines_for(self.trained.checkpoint)
+        others = ",".join(f"{e.name}@{e.newest}" for e in known if e.name != self.served.engine)
+        if not others:
+            return f"eyas inspect {self.draft}"
         return f"serve it on another engine; ask with: eyas check {self.draft} --engine {others}"

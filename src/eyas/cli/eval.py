@@ -134,7 +134,7 @@ def eval(  # noqa: A001 - the command's name; nothing here evaluates strings
     from eyas.decode.outcomes import Outcomes, settings_of
     from eyas.decode.picture import draw, drawable
     from eyas.decode.trial import Trial
-    from eyas.engines import ENGINES, EngineRef
+    from eyas.engines import EngineRef
 
     refs = [ref for name in served or () for ref in EngineRef.parse_list(name)]
     setting = launch_of(launch)
@@ -183,7 +183,7 @@ def eval(  # noqa: A001 - the command's name; nothing here evaluates strings
         result(as_json(evaluation, subject))
     else:
         result(text(evaluation, heading, style_of(color)))
-    newest = ",".join(f"{engine.name}@{engine.newest}" for engine in ENGINES)
+    newest = ",".join(map(str, EngineRef.newest_for(checkpoint)))
     hint(f"eyas check {quote(draft)} --engine {refs[0] if refs else newest}")
 
 

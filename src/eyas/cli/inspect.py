@@ -34,5 +34,5 @@ def inspect(
         result(facts.render_json(trained, why, unread=unread))
     else:
         result(facts.render_human(trained, why, style_of(color), unread=unread))
-    newest = ",".join(map(str, EngineRef.newest_of_each()))
+    newest = ",".join(map(str, EngineRef.newest_for(checkpoint)))
     hint(f"eyas check {quote(draft)} --engine {newest}")

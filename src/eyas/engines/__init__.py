@@ -1,6 +1,6 @@
 """What each version of each engine makes of a drafter: loader, config reader and launch."""
 
-from eyas.engines.catalogue import ENGINES
+from eyas.engines.catalogue import ENGINES, engines_for
 from eyas.engines.engine import Engine
 from eyas.engines.launch import Launch, LaunchKey
 from eyas.engines.reading import read, require_covered
@@ -14,6 +14,7 @@ __all__ = [
     "Launch",
     "LaunchKey",
     "Version",
+    "engines_for",
     "read",
     "require_covered",
 ]

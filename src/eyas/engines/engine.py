@@ -24,6 +24,7 @@ class Engine:
     """
 
     name: str
+    reads_gguf: bool = False  # takes GGUF files, and no Hugging Face directory
     oldest: str
     newest: str
     runners: tuple[str, ...]

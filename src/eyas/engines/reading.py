@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from eyas.checkpoint import Checkpoint, Format, TargetFacts
 from eyas.engines.catalogue import ENGINES, engine_named
+from eyas.engines.delivered import delivered, told_apart
 from eyas.engines.engine import Engine
 from eyas.engines.launch import Launch
 from eyas.engines.reference import EngineRef
@@ -19,7 +22,8 @@ def read(
     """What engine `ref` makes of `checkpoint` under `launch`.
 
     Without `target`, facts that depend on it (its depth, its width) are taken from the drafter's
-    config. Raises EngineError for an unknown engine, UsageError for an unknown launch option.
+    config. Raises EngineError for an unknown engine, UsageError for an unknown launch option,
+    CheckpointError where another weight file beside the drafter's is read and is not sound.
     """
     engine, version = _known(ref)
     others = {other.name: other.launch_keys for other in ENGINES if other is not engine}
@@ -28,20 +32,18 @@ def read(
     try:
         if not engine.covers(version):
             raise NotCovered(_outside(engine, ref))
-        if checkpoint.format is not Format.SAFETENSORS:
+        if checkpoint.format is Format.GGUF and not engine.reads_gguf:
             raise NotCovered(
                 f"{checkpoint.location} is a {checkpoint.format} file, and eyas's contract for"
                 f" {engine.name} is about safetensors"
             )
-        if checkpoint.rival is not None:
-            raise NotCovered(
-                f"{checkpoint.location} also holds {checkpoint.rival}, and without an index the"
-                " engine would load both files over each other: remove the one that is not the"
-                " drafter"
-            )
-        return engine.reader(ref.version, runner, checkpoint, target, settings)
+        everything = delivered(checkpoint)
+        served = engine.reader(ref.version, runner, everything, target, settings)
     except NotCovered as end:
         return NotChecked(engine=ref.name, version=ref.version, runner=runner, reason=end.reason)
+    if everything is checkpoint or served.landing is None:
+        return served
+    return replace(served, landing=told_apart(served.landing, checkpoint, everything))
 
 
 def require_covered(ref: EngineRef) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from eyas.engines.catalogue import ENGINES, engine_named
+from eyas.checkpoint import Checkpoint
+from eyas.engines.catalogue import ENGINES, engine_named, engines_for
 from eyas.engines.engine import Engine
 from eyas.engines.suggestion import suggestion
 from eyas.engines.version import Version
@@ -47,9 +48,9 @@ class EngineRef:
         return tuple(dict.fromkeys(map(cls.parse, parts or [text])))
 
     @classmethod
-    def newest_of_each(cls) -> tuple[EngineRef, ...]:
-        """Each engine in the newest version of its contract."""
-        return tuple(cls(name=engine.name, version=engine.newest) for engine in ENGINES)
+    def newest_for(cls, checkpoint: Checkpoint) -> tuple[EngineRef, ...]:
+        """Each engine that takes the format of `checkpoint`, in its contract's newest version."""
+        return tuple(cls(name=e.name, version=e.newest) for e in engines_for(checkpoint))
 
     def __str__(self) -> str:
         """As it is typed; parsing it gives the same reference."""

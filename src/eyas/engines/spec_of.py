@@ -13,6 +13,7 @@ from eyas.spec import (
     LastState,
     LaterNorm,
     Mha,
+    Mla,
     Origin,
     Ownership,
     Rope,
@@ -29,7 +30,7 @@ def spec_of(
     config: ConfigView,
     sizes: Sizes,
     conditioning: Fused | LastState | Unfused,
-    qkv_bias: Fact[bool],
+    attention: Mha | Mla,
     rope: Fact[Rope],
     later_norm: LaterNorm,
     norm_before_residual: Fact[bool],
@@ -48,13 +49,7 @@ def spec_of(
         intermediate_size=sizes.intermediate_size,
         num_layers=sizes.num_layers,
         later_norm=assumed(later_norm, layers, whose=config.whose) if many else absent(layers),
-        attention=Mha(
-            num_heads=sizes.num_heads,
-            num_kv_heads=sizes.num_kv_heads,
-            head_dim=sizes.head_dim,
-            bias=qkv_bias,
-            qk_norm=assumed(False, config.key("model_type"), whose=config.whose),
-        ),
+        attention=attention,
         conditioning=conditioning,
         activation=config.text("hidden_act"),
         rms_norm_eps=config.real("rms_norm_eps"),
@@ -69,6 +64,19 @@ def spec_of(
         embedding=embedding,
         head=head,
         target_name=_target_name(target),
+    )
+
+
+def grouped_attention(
+    sizes: Sizes, config: ConfigView, *, bias: Fact[bool], qk_norm: bool = False
+) -> Mha:
+    """Multi-head attention of a class that norms queries and keys, or does not."""
+    return Mha(
+        num_heads=sizes.num_heads,
+        num_kv_heads=sizes.num_kv_heads,
+        head_dim=sizes.head_dim,
+        bias=bias,
+        qk_norm=assumed(qk_norm, config.key("architectures"), whose=config.whose),
     )
 
 

@@ -8,9 +8,9 @@ from eyas.spec import Claim, Refusal, Stage
 class Refused(Exception):  # noqa: N818 - the engine's outcome, not an error of eyas
     """The engine raises: caught where the outcome is put together."""
 
-    def __init__(self, stage: Stage, message: str, claim: Claim) -> None:
+    def __init__(self, stage: Stage, message: str, claim: Claim, hint: str | None = None) -> None:
         super().__init__(message)
-        self.refusal = Refusal(stage=stage, message=message, claim=claim)
+        self.refusal = Refusal(stage=stage, message=message, claim=claim, hint=hint)
 
 
 class NotCovered(Exception):  # noqa: N818 - as above

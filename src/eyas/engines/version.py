@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 
 _PATTERN = re.compile(
-    r"v?(?P<release>\d+(?:\.\d+)+)"
+    r"[vb]?(?P<release>\d+(?:\.\d+)*)"
     r"(?:(?P<pre>a|b|rc)(?P<pre_number>\d+))?"
     r"(?:\.post(?P<post>\d+))?"
     r"(?:\.dev(?P<dev>\d+))?"
@@ -21,7 +21,8 @@ _RELEASED, _POST, _DEV = 3, 4, -1
 class Version:
     """A version's place in the order of PEP 440; a local part (``+cpu``) has no weight.
 
-    `release` has no trailing zeros, so that 0.33 equals 0.33.0.
+    `release` has no trailing zeros, so that 0.33 equals 0.33.0. A build number is a version of one
+    part, written 11549 or b11549.
     """
 
     release: tuple[int, ...]

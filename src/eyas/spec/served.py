@@ -37,11 +37,12 @@ class Stage(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refusal:
-    """Why an engine raises instead of serving."""
+    """Why an engine raises instead of serving; `hint` is what to type where eyas cannot convert."""
 
     stage: Stage
     message: str
     claim: Claim
+    hint: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

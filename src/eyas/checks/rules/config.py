@@ -48,7 +48,7 @@ class EngineRefuses(ViewRule):
             message=f"{view.engine} raises at {refusal.stage}: {refusal.message}",
             expected=None,
             found=refusal.claim.text,
-            advice=view.conversion if early else f"eyas inspect {view.draft}",
+            advice=refusal.hint or (view.conversion if early else f"eyas inspect {view.draft}"),
             source=source_of(view, refusal.claim),
         )
 

@@ -12,7 +12,13 @@ from eyas.engines.sglang.contract import Contract, contract_of
 from eyas.engines.sglang.drafter import Drafter, draft_config, drafter_of
 from eyas.engines.sglang.launch import ALGORITHM_KEY, CONTEXT, serves_as_eagle, uses_graphs
 from eyas.engines.sglang.loader import load, parameters_of
-from eyas.engines.spec_of import embedding_of, head_of, spec_of, vocab_map_of
+from eyas.engines.spec_of import (
+    embedding_of,
+    grouped_attention,
+    head_of,
+    spec_of,
+    vocab_map_of,
+)
 from eyas.engines.stop import Refused
 from eyas.engines.version import version_of
 from eyas.spec import (
@@ -195,7 +201,11 @@ def _spec(
         sizes=drafter.sizes,
         conditioning=conditioning,
         later_norm=LaterNorm.HIDDEN_NORM,
-        qkv_bias=assumed(False, config.key("attention_bias"), whose=config.whose),
+        attention=grouped_attention(
+            drafter.sizes,
+            config,
+            bias=assumed(False, config.key("attention_bias"), whose=config.whose),
+        ),
         rope=drafter.rope,
         norm_before_residual=assumed(False, config.key("norm_before_residual"), whose=config.whose),
         feedback=drafter.feedback,

@@ -5,7 +5,9 @@ from __future__ import annotations
 from eyas.checkpoint import TargetFacts
 from eyas.engines.capture import Capture, default_count
 from eyas.engines.config import ConfigView, layer_ids
+from eyas.engines.stop import NotCovered
 from eyas.engines.vllm import claims
+from eyas.engines.vllm.targets import by_transformers
 from eyas.spec import Boundaries, DefaultBoundaries, Fact, assumed, declared
 
 _TOP = "eagle_aux_hidden_state_layer_ids"
@@ -15,7 +17,7 @@ def capture_of(config: ConfigView, runner: str, target: TargetFacts | None) -> C
     """What `runner` captures for a drafter with this config."""
     layers = None if target is None else target.num_layers
     reason = claims.IDS_V1 if runner == "v1" else claims.IDS_V2
-    found = _configured(config, runner)
+    found = configured_ids(config, runner)
     if found is None:
         count = default_count(layers)
         default: Fact[Boundaries] = assumed(
@@ -24,6 +26,11 @@ def capture_of(config: ConfigView, runner: str, target: TargetFacts | None) -> C
         return Capture(boundaries=default, count=count, claims=(reason, claims.DEFAULT_IDS))
     ids, key = found
     wanted = tuple(sorted(set(ids)))
+    if by_transformers(target) and (ids != wanted or 0 in ids):
+        raise NotCovered(
+            f"{key} is {list(ids)}, and eyas has not read what vLLM's Transformers backend, which"
+            " serves this target, captures for ids that are unsorted, twice there or 0"
+        )
     captured = wanted if layers is None else tuple(k for k in wanted if 0 <= k <= layers)
     return Capture(
         boundaries=declared(captured, key),
@@ -32,7 +39,7 @@ def capture_of(config: ConfigView, runner: str, target: TargetFacts | None) -> C
     )
 
 
-def _configured(config: ConfigView, runner: str) -> tuple[tuple[int, ...], str] | None:
+def configured_ids(config: ConfigView, runner: str) -> tuple[tuple[int, ...], str] | None:
     """The ids that the runner finds, as boundaries, and where."""
     top = config.ids(_TOP)
     if top is not None:

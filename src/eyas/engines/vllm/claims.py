@@ -1,6 +1,7 @@
 """What eyas says of vLLM, each with the source line that it rests on.
 
-The EAGLE-3 files of 0.32.0 and 0.33.0 are byte-identical; lines are 0.32.0's.
+The EAGLE files of 0.32.0 and 0.33.0 are byte-identical; lines are 0.32.0's but where a claim says
+otherwise.
 """
 
 from __future__ import annotations
@@ -12,8 +13,8 @@ _SPECULATIVE = "vllm/config/speculative.py"
 _PROPOSER = "vllm/v1/spec_decode/llm_base_proposer.py"
 
 
-def _claim(text: str, file: str, lines: str) -> Claim:
-    return Claim(text=text, project="vllm", version="0.32.0", file=file, lines=lines)
+def _claim(text: str, file: str, lines: str, version: str = "0.32.0") -> Claim:
+    return Claim(text=text, project="vllm", version=version, file=file, lines=lines)
 
 
 MODEL_TYPE = _claim(
@@ -27,6 +28,18 @@ SPECULATORS = _claim(
     " norm_output and eagle_aux_hidden_state_layer_ids are copied over; no other key is read",
     "vllm/transformers_utils/configs/speculators/algos.py",
     "15-50",
+)
+SPECULATORS_TYPES = _claim(
+    "the speculators types are eagle3, peagle, dflash, dflash2 and dspark; another one raises",
+    "vllm/transformers_utils/configs/speculators/base.py",
+    "51-56",
+)
+SPECULATORS_PEAGLE = _claim(
+    "of a peagle config draft_vocab_size, target_hidden_size, norm_before_residual (false where"
+    " absent), norm_before_fc, mask_token_id (needed) and eagle_aux_hidden_state_layer_ids are"
+    " copied over the nested ones",
+    "vllm/transformers_utils/configs/speculators/algos.py",
+    "53-87",
 )
 SPECULATORS_SIZES = _claim(
     "the parsed speculators config has no defaults of its own: a key that the model needs and"
@@ -45,9 +58,16 @@ ARCHITECTURE = _claim(
     _SPECULATIVE,
     "1403-1421",
 )
+REWRITTEN = _claim(
+    "a draft config of model_type deepseek_v3, deepseek_v32 or glm_moe_dsa is rewritten to"
+    " DeepSeek's multi-token-prediction model before its architecture is looked at",
+    _SPECULATIVE,
+    "679-694",
+)
 METHOD = _claim(
     "an explicit method is believed; without one the path decides: 'eagle-' in it means eagle,"
-    " else 'eagle3' means eagle3, else draft_model, which fails at the first request",
+    " else 'eagle3' means eagle3, else 'dflash' or 'dspark' those, else draft_model, which fails at"
+    " the first request",
     _SPECULATIVE,
     "1327-1350",
 )
@@ -68,6 +88,19 @@ AUX_OFF_V2 = _claim(
     " fc they reach the drafter as they are, and other widths than its own raise",
     "vllm/v1/worker/gpu/model_runner.py",
     "300-307",
+)
+AUX_OFF_0330 = _claim(
+    "both runners hand over the target's last state where eagle_config.use_aux_hidden_state is"
+    " false",
+    "vllm/v1/worker/gpu/spec_decode/eagle/eagle3_utils.py",
+    "15-22",
+    "0.33.0",
+)
+AUX_OFF_LATENT = _claim(
+    "the DeepSeek class has an fc whatever eagle_config says: with use_aux_hidden_state false the"
+    " one state that arrives is too narrow for it and the first request raises",
+    "vllm/model_executor/models/deepseek_eagle3.py",
+    "188-209, 357-368",
 )
 LAST_STATE = _claim(
     "the one state of the target is its output after the final norm",
@@ -98,6 +131,82 @@ MAP = _claim(
     " the target's vocabulary, stays zeros without a d2t, and a d2t without the map raises",
     _EAGLE3,
     "338-345, 385-394",
+)
+LATENT = _claim(
+    "latent attention fuses q_a_proj and kv_a_proj_with_mqa into fused_qkv_a_proj, which is only"
+    " built with a q_lora_rank; norm_before_fc, use_aux_hidden_state and biases are not read, and"
+    " the feed-forward part is dense",
+    "vllm/model_executor/models/deepseek_eagle3.py",
+    "64-92, 259-267",
+)
+QWEN3 = _claim(
+    "the Qwen3 class norms queries and keys, has no bias but attention_bias on q, k and v, and"
+    " sizes fc from num_aux_layers, num_aux_hidden_states, the top-level ids or eagle_config's ids",
+    "vllm/model_executor/models/qwen3_eagle3.py",
+    "56-80, 201-214",
+)
+EAGLE1 = _claim(
+    "the EAGLE-1 class has an embedding, layers (the first without input_layernorm) and an fc over"
+    " embedding and state; it has no head, norm or map, and a tensor for one raises",
+    "vllm/model_executor/models/llama_eagle.py",
+    "93-120, 166-196",
+)
+DFLASH = _claim(
+    "the DFlash class has layers with norms of queries and keys, fc, hidden_norm, norm, a head and"
+    " an embedding; mask_hidden raises, and a mask_embedding comes from mask_embedding.pt alone",
+    "vllm/model_executor/models/qwen3_dflash.py",
+    "413-520, 886-930",
+)
+DFLASH_WIDTH = _claim(
+    "fc takes as many states as the config names, or as there are layers; another number raises at"
+    " the first request",
+    "vllm/model_executor/models/qwen3_dflash.py",
+    "108-118, 864-884",
+)
+DFLASH_SLIDING = _claim(
+    "sliding and full layers together need the V2 runner, and a sliding layer a window; either"
+    " raises",
+    "vllm/model_executor/models/qwen3_dflash.py",
+    "152-180",
+)
+SPECULATORS_DFLASH = _claim(
+    "of a dflash config aux_hidden_state_layer_ids and mask_token_id are needed: the ids are"
+    " boundaries, and draft_vocab_size and target_hidden_size are copied over the nested ones",
+    "vllm/transformers_utils/configs/speculators/algos.py",
+    "90-127",
+)
+ACTIVATION = _claim(
+    "an activation other than silu raises",
+    "vllm/model_executor/models/llama.py",
+    "112-115",
+)
+PARALLEL = _claim(
+    "with parallel_drafting mask_hidden is copied into a buffer as wide as the input of fc, and a"
+    " checkpoint without it raises; without parallel_drafting it is skipped with a warning",
+    _EAGLE3,
+    "347-354, 429-455",
+)
+MASK_TOKEN = _claim(
+    "parallel drafting takes its mask token from dflash_config.mask_token_id, mask_token_id,"
+    " dspark_noise_token_id, pard_token or ptd_token_id, and raises without any",
+    _PROPOSER,
+    "356-379",
+)
+PARALLEL_RUNNER = _claim(
+    "the V2 runner does not draft in parallel for eagle3: vLLM takes the V1 runner instead",
+    "vllm/config/vllm.py",
+    "2936-2943",
+)
+SUPPORTS_EAGLE3 = _claim(
+    "a target whose class is not a SupportsEagle3 raises once it is loaded",
+    "vllm/v1/worker/gpu_model_runner.py",
+    "5230-5238",
+)
+EMBEDDING_V2 = _claim(
+    "the V2 runner takes the target's embedding where the checkpoint has none, whatever its width;"
+    " another width than the drafter's raises",
+    "vllm/v1/worker/gpu/spec_decode/eagle/utils.py",
+    "14-77",
 )
 EMBEDDING = _claim(
     "the target's embedding is used where the checkpoint has none and the widths agree; a"

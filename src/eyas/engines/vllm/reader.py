@@ -2,32 +2,42 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+
 from eyas.checkpoint import Checkpoint, TargetFacts
-from eyas.engines.capture import Capture, replaced_by_target, target_width
+from eyas.engines.capture import replaced_by_target
 from eyas.engines.launch import Settings, context_of
-from eyas.engines.spec_of import embedding_of, head_of, spec_of, vocab_map_of
 from eyas.engines.stop import NotCovered, Refused
 from eyas.engines.vllm import claims
+from eyas.engines.vllm.architecture import DraftClass, native_method
 from eyas.engines.vllm.boundaries import capture_of
+from eyas.engines.vllm.conditioning import captures, conditioning_of, require_width
 from eyas.engines.vllm.config import draft_config, is_speculators
+from eyas.engines.vllm.dflash import require_dflash_width, require_sliding
 from eyas.engines.vllm.drafter import Drafter, drafter_of
-from eyas.engines.vllm.launch import CONTEXT, METHOD_KEY, method_of
-from eyas.engines.vllm.loader import load
+from eyas.engines.vllm.launch import CONTEXT, method_of
+from eyas.engines.vllm.loader import load, load_dflash, load_eagle1
+from eyas.engines.vllm.parameters import EMBEDDING, HEAD
+from eyas.engines.vllm.served import (
+    eagle3_spec,
+    own_embedding,
+    own_head,
+    require_embedding,
+)
+from eyas.engines.vllm.targets import require_capture
 from eyas.spec import (
     Claim,
-    Eagle3Spec,
+    DraftSpec,
     Fact,
-    Fused,
+    FromTarget,
     Landing,
-    LastState,
-    LaterNorm,
+    Recognised,
     Refusal,
     Served,
     Stage,
-    Unfused,
-    assumed,
-    declared,
 )
+
+_MASK_FILE = "mask_embedding.pt"  # qwen3_dflash.py 929-966
 
 
 def read(
@@ -40,64 +50,146 @@ def read(
     """What vLLM `version` makes of `checkpoint`; raises NotCovered."""
     if runner is None:
         raise NotCovered("vLLM reads layer ids by runner, and none is named")
-    spec: Eagle3Spec | None = None
-    landing: Landing | None = None
-    slides: Fact[bool] | None = None
-    refusal: Refusal | None = None
-    speculators = is_speculators(checkpoint)
-    method = method_of(settings, checkpoint.location, speculators=speculators)
-    used: list[Claim] = [claims.METHOD, claims.DEFAULT_RUNNER]
+    reading = _Reading(
+        version=version, runner=runner, checkpoint=checkpoint, target=target, settings=settings
+    )
     try:
-        if method == "draft_model":
-            raise Refused(
-                Stage.FIRST_REQUEST,
-                f"no method is given and {checkpoint.location} has no 'eagle3' in it: vLLM takes"
-                " it for a plain draft model",
-                claims.METHOD,
-            )
-        config = draft_config(checkpoint, version, method)
-        drafter = drafter_of(config, target)
-        slides = drafter.slides
-        capture = capture_of(config, runner, target)
-        unfused = _without_fc(drafter, capture, method, runner)
-        used += _claims(drafter, capture, unfused, method, speculators=speculators)
-        spec = _spec(checkpoint, drafter, capture, unfused, target)
-        landing = load(checkpoint.tensors.values(), drafter).landing(replaced_by_target(spec))
-        _require_width(drafter, capture, unfused, target)
+        reading.run()
     except Refused as end:
-        refusal = end.refusal
-        used.append(refusal.claim)
+        reading.refusal = end.refusal
+        reading.claims.append(end.refusal.claim)
     return Served(
         engine="vllm",
         version=version,
-        runner=runner,
-        spec=spec,
-        landing=landing,
-        slides=slides,
-        refusal=refusal,
-        claims=tuple(dict.fromkeys(used)),
+        runner=reading.runner,
+        spec=reading.spec,
+        landing=reading.landing,
+        slides=reading.slides,
+        refusal=reading.refusal,
+        claims=tuple(dict.fromkeys(reading.claims)),
         context=context_of(settings, CONTEXT),
     )
 
 
-def _claims(
-    drafter: Drafter,
-    capture: Capture,
-    unfused: LastState | Unfused | None,
-    method: str,
-    *,
-    speculators: bool,
-) -> list[Claim]:
+@dataclass(slots=True, kw_only=True)
+class _Reading:
+    """What has been found so far: a refusal leaves what came before it."""
+
+    version: str
+    runner: str
+    checkpoint: Checkpoint
+    target: TargetFacts | None
+    settings: Settings
+    spec: DraftSpec | None = None
+    landing: Landing | None = None
+    slides: Fact[bool] | None = None
+    refusal: Refusal | None = None
+    claims: list[Claim] = field(default_factory=list)
+
+    def run(self) -> None:
+        """Follow the engine to the end; Refused where it raises."""
+        checkpoint, target = self.checkpoint, self.target
+        speculators = is_speculators(checkpoint)
+        method = method_of(
+            self.settings,
+            checkpoint.location,
+            native=native_method(checkpoint.config),
+            speculators=speculators,
+        )
+        self.claims += [claims.METHOD, claims.DEFAULT_RUNNER]
+        if method == "draft_model":
+            raise Refused(
+                Stage.FIRST_REQUEST,
+                f"no method is given and {checkpoint.location} names none: vLLM takes it for a"
+                " plain draft model",
+                claims.METHOD,
+            )
+        drafter = drafter_of(draft_config(checkpoint, self.version, method), target, self.settings)
+        self.slides = drafter.slides
+        if drafter.built is DraftClass.EAGLE1:
+            self._eagle1(drafter)
+            return
+        if drafter.built is DraftClass.DFLASH:
+            self._dflash(drafter, method)
+            return
+        if drafter.in_parallel and self.runner == "v2":
+            self.runner = "v1"
+            self.claims.append(claims.PARALLEL_RUNNER)
+        capture = capture_of(drafter.config, self.runner, target)
+        conditioning, why = conditioning_of(
+            drafter, capture, method=method, runner=self.runner, version=self.version
+        )
+        self.claims += [*_claims(drafter, speculators=speculators), *why]
+        spec = eagle3_spec(checkpoint, drafter, conditioning, target, runner=self.runner)
+        self.spec = spec
+        loading = load(checkpoint.tensors.values(), drafter)
+        self.landing = loading.landing(replaced_by_target(spec))
+        captured = method == "eagle3" and captures(drafter, self.runner, self.version)
+        if captured:
+            self.claims.append(claims.SUPPORTS_EAGLE3)
+            require_capture(target, self.version)
+        require_embedding(checkpoint, drafter, target, self.runner)
+        require_width(drafter, capture, conditioning, target, captured=captured)
+
+    def _dflash(self, drafter: Drafter, method: str) -> None:
+        if method != "dflash":
+            raise NotCovered(f"a DFlash drafter under method {method}: eyas has no contract for it")
+        if not drafter.uses_states.value:
+            raise NotCovered(f"{drafter.uses_states.key} is false in a DFlash drafter")
+        if (self.checkpoint.directory / _MASK_FILE).is_file():
+            raise NotCovered(f"{_MASK_FILE} is there, and eyas does not read it")
+        self.spec = Recognised(
+            name="DFlash",
+            why="a drafter of blocks",
+            lacks="eyas accounts for its tensors alone",
+        )
+        capture = capture_of(drafter.config, self.runner, self.target)
+        self.claims += [claims.DFLASH, claims.DFLASH_WIDTH, *capture.claims, claims.SUPPORTS_EAGLE3]
+        require_sliding(drafter, self.runner)
+        tensors = self.checkpoint.tensors
+        replaced = {}
+        if not own_embedding(self.checkpoint):
+            replaced[EMBEDDING] = FromTarget(what="embed_tokens.weight")
+        if not own_head(self.checkpoint):
+            replaced[HEAD] = FromTarget(what="lm_head.weight")
+        self.landing = load_dflash(tensors.values(), drafter).landing(replaced)
+        require_capture(self.target, self.version)
+        require_dflash_width(drafter, capture, self.target)
+
+    def _eagle1(self, drafter: Drafter) -> None:
+        self.spec = Recognised(
+            name="EAGLE-1",
+            why="one state beside the embedding",
+            lacks="eyas accounts for its tensors alone",
+        )
+        self.claims.append(claims.EAGLE1)
+        own = own_embedding(self.checkpoint)
+        replaced = {} if own else {EMBEDDING: FromTarget(what="embed_tokens.weight")}
+        self.landing = load_eagle1(self.checkpoint.tensors.values(), drafter).landing(replaced)
+        wide = None if self.target is None else self.target.hidden_size
+        hidden = drafter.sizes.hidden_size
+        if wide is not None and wide != hidden.value:
+            raise Refused(
+                Stage.FIRST_REQUEST,
+                f"the target's state is {wide} wide, and {hidden.key} is {hidden.value}",
+                claims.EAGLE1,
+            )
+
+
+def _claims(drafter: Drafter, *, speculators: bool) -> list[Claim]:
+    """What is said of every drafter of this class and config."""
     used = [claims.UNKNOWN_NAME, claims.MISSING, claims.MAP, claims.EMBEDDING, claims.HEAD]
-    used.append(claims.SPECULATORS if speculators else claims.RESIDUAL)
-    if method == "eagle":
-        used.extend((claims.METHOD_EAGLE, claims.LAST_STATE))
-    elif isinstance(unfused, LastState):
-        used.extend((claims.AUX_OFF, claims.LAST_STATE))
-    elif unfused is not None:
-        used.extend((claims.AUX_OFF, claims.AUX_OFF_V2, *capture.claims))
+    if not speculators:
+        used.append(claims.RESIDUAL)
+    elif drafter.config.places.get("pard_token") is not None:
+        used.append(claims.SPECULATORS_PEAGLE)
     else:
-        used.extend((*capture.claims, claims.WIDTH))
+        used.append(claims.SPECULATORS)
+    by_class = {DraftClass.QWEN3: claims.QWEN3, DraftClass.DEEPSEEK: claims.LATENT}
+    if drafter.built in by_class:
+        used.append(by_class[drafter.built])
+    if drafter.in_parallel:
+        used.extend((claims.PARALLEL, claims.MASK_TOKEN))
     if drafter.sizes.num_layers.value > 1:
         used.append(claims.LATER_LAYERS)
     if drafter.config.flag("tie_word_embeddings").value:
@@ -105,121 +197,3 @@ def _claims(
     if drafter.config.get("layer_types") or drafter.config.get("sliding_window"):
         used.append(claims.SLIDING_WINDOW)
     return used
-
-
-def _without_fc(
-    drafter: Drafter, capture: Capture, method: str, runner: str
-) -> LastState | Unfused | None:
-    """The conditioning where fc never runs, None where it does."""
-    whose = drafter.config.whose
-    if method == "eagle":
-        return LastState(
-            reason=declared(
-                "launched with method eagle: one state, and fc is never called", METHOD_KEY
-            ),
-            after_final_norm=assumed(True, METHOD_KEY, whose=whose),
-        )
-    if not drafter.uses_states.value and runner == "v2":
-        return Unfused(
-            reason=drafter.uses_states.map(
-                lambda _: "use_aux_hidden_state is false: the captured states, and no fc"
-            ),
-            boundaries=capture.boundaries,
-        )
-    if not drafter.uses_states.value:
-        return LastState(
-            reason=drafter.uses_states.map(
-                lambda _: "use_aux_hidden_state is false: one state, and no fc"
-            ),
-            after_final_norm=assumed(True, drafter.uses_states.key, whose=whose),
-        )
-    return None
-
-
-def _spec(
-    checkpoint: Checkpoint,
-    drafter: Drafter,
-    capture: Capture,
-    unfused: LastState | Unfused | None,
-    target: TargetFacts | None,
-) -> Eagle3Spec:
-    config = drafter.config
-    conditioning = unfused or Fused(
-        boundaries=capture.boundaries,
-        count=drafter.count,
-        input_norm=drafter.input_norm,
-        fc_norm=drafter.fc_norm,
-        bias=assumed(False, config.key("bias"), whose=config.whose),
-    )
-    names = checkpoint.tensors
-    map_name = next((n for n in reversed(tuple(names)) if "d2t" in n and "t2d" not in n), None)
-    has_embedding = any("embed_tokens" in name for name in names)
-    has_head = any("lm_head" in name for name in names)
-    same_width = target_width(drafter.sizes, target) == drafter.sizes.hidden_size.value
-    return spec_of(
-        config=config,
-        sizes=drafter.sizes,
-        conditioning=conditioning,
-        later_norm=LaterNorm.INPUT_LAYERNORM,
-        qkv_bias=drafter.qkv_bias,
-        rope=drafter.rope,
-        norm_before_residual=drafter.norm_before_residual,
-        feedback=drafter.feedback,
-        vocab_map=vocab_map_of(
-            checkpoint,
-            map_name,
-            drafter.sizes,
-            whose=config.whose,
-            identity=not drafter.maps_ids,
-        ),
-        embedding=embedding_of(
-            checkpoint,
-            own=has_embedding or not same_width,
-            key=checkpoint.place("embed_tokens.weight"),
-            whose=config.whose,
-        ),
-        head=head_of(
-            checkpoint,
-            assumed(False, config.key("tie_word_embeddings"), whose=config.whose),
-            from_target=not has_head,
-            key=checkpoint.place("lm_head.weight"),
-            whose=config.whose,
-        ),
-        target=target,
-    )
-
-
-def _require_width(
-    drafter: Drafter,
-    capture: Capture,
-    unfused: LastState | Unfused | None,
-    target: TargetFacts | None,
-) -> None:
-    """Refuse where the first request raises."""
-    one = target_width(drafter.sizes, target)
-    hidden = drafter.sizes.hidden_size.value
-    if isinstance(unfused, Unfused):
-        if capture.count * one != hidden:
-            raise Refused(
-                Stage.FIRST_REQUEST,
-                f"without fc the target still hands over {capture.count} states of {one}, together"
-                f" {capture.count * one} wide, and the drafter is {hidden}",
-                claims.AUX_OFF_V2,
-            )
-        return
-    if unfused is not None:
-        if one != hidden:
-            raise Refused(
-                Stage.FIRST_REQUEST,
-                f"the target's last state is {one} wide and the drafter {hidden}",
-                claims.WIDTH,
-            )
-        return
-    wanted = drafter.count.value * drafter.sizes.target_hidden_size.value
-    if capture.count * one != wanted:
-        raise Refused(
-            Stage.FIRST_REQUEST,
-            f"the target hands over {capture.count} states of {one}, together"
-            f" {capture.count * one} wide, and fc takes {wanted}",
-            claims.WIDTH,
-        )

@@ -1,0 +1,124 @@
+"""What eyas says of llama.cpp, each with the source line that it rests on.
+
+Read in ggml-org/llama.cpp at 0c1e57098, which the sdist of llama-cpp-python 0.3.36 carries. Build
+11549, inside the wheel of xllamacpp 2026.10.11549, reads the same keys in the same order and holds
+the same messages.
+"""
+
+from __future__ import annotations
+
+from eyas.spec import Claim
+
+_EAGLE3 = "src/models/eagle3.cpp"
+_SPECULATIVE = "common/speculative.cpp"
+
+
+def claim(text: str, file: str, lines: str) -> Claim:
+    """A statement about llama.cpp as it was read."""
+    return Claim(text=text, project="llamacpp", version="0c1e57098", file=file, lines=lines)
+
+
+FORMAT = claim(
+    "a draft model is a GGUF file; a Hugging Face directory is converted with"
+    " convert_hf_to_gguf.py --target-model-dir",
+    "conversion/llama.py",
+    "49-62",
+)
+ARCHITECTURE = claim(
+    "general.architecture names the class; only eagle3 is an EAGLE-3 drafter",
+    "src/llama-arch.cpp",
+    "145",
+)
+GENERAL_KEYS = claim(
+    "context_length, embedding_length and block_count are needed; without head_count_kv there are"
+    " as many key heads as heads, without key_length heads are embedding_length / head_count wide",
+    "src/llama-model.cpp",
+    "1321-1327, 1395-1444",
+)
+EAGLE3_KEYS = claim(
+    "attention.layer_norm_rms_epsilon, target_hidden_size and target_layers are needed, and"
+    " target_layers has three entries; norm_before_residual and norm_before_fc are false where"
+    " absent",
+    _EAGLE3,
+    "3-36",
+)
+TOKENIZER = claim(
+    "a file without tokenizer.ggml.model raises; its tokens are the vocabulary of the target",
+    "src/llama-vocab.cpp",
+    "1945-1963",
+)
+TENSORS = claim(
+    "fc, output_norm, the norms and matrices of every block, and with norm_before_fc"
+    " enc.output_norm are needed; output, token_embd, d2t and rope_freqs are not; there is no"
+    " fc_norm, no bias and no norm of queries and keys",
+    _EAGLE3,
+    "44-100",
+)
+SHAPES = claim(
+    "a tensor of another shape than the keys give raises, and so does a missing one",
+    "src/llama-model-loader.cpp",
+    "880-920",
+)
+SURPLUS = claim(
+    "a file with a tensor that no parameter asks for raises: wrong number of tensors",
+    "src/llama-model-loader.cpp",
+    "1392-1400",
+)
+ONE_LAYER = claim(
+    "the graph has one decoder layer and asserts that the file has one", _EAGLE3, "156"
+)
+RESIDUAL = claim(
+    "norm_before_residual decides whether the residual is taken after hidden_norm",
+    _EAGLE3,
+    "213-217",
+)
+FEEDBACK = claim(
+    "the next step is fed the decoder's output before the final norm; norm_output is not read",
+    _EAGLE3,
+    "284-293",
+)
+MAP = claim(
+    "d2t holds absolute target ids as int64 and gives the head its rows; without it the head has"
+    " a row for every token",
+    _EAGLE3,
+    "44-55, 307-320",
+)
+EMBEDDING = claim(
+    "without token_embd the target's embedding is used, whatever its width",
+    _EAGLE3,
+    "162-172",
+)
+HEAD = claim(
+    "without output the target's head is used, and a d2t of another length than its rows aborts",
+    _EAGLE3,
+    "295-313",
+)
+LAYER_IDS = claim(
+    "target_layers are boundaries, in the order of the list: the input of a layer, or after the"
+    " last one its output; an id beyond aborts",
+    _SPECULATIVE,
+    "540-549, 620-640",
+)
+WIDTH = claim(
+    "the three states are as wide as the target, and a row of another width than three times"
+    " target_hidden_size aborts",
+    "src/llama-batch.cpp",
+    "1120-1130",
+)
+LAYER_INPUTS = claim(
+    "a target whose graph keeps no input of its layers aborts: layer input tensor is null",
+    "src/llama-graph.cpp",
+    "1380-1387",
+)
+ROPE = claim(
+    "rope pairs neighbouring values, so that q and k are stored permuted; without"
+    " rope.freq_base its base is 10000",
+    "src/llama-model.cpp",
+    "1413-1415, 3087",
+)
+SPEC_TYPE = claim(
+    "an eagle3 drafter runs under --spec-type draft-eagle3: a greedy chain from the ten best"
+    " tokens, no tree",
+    _SPECULATIVE,
+    "36, 515-522",
+)

@@ -1,0 +1,125 @@
+"""The keys of a GGUF file of the architecture eagle3, as llama.cpp reads them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from eyas.checkpoint import Checkpoint
+from eyas.engines.config import ConfigView
+from eyas.engines.llamacpp import claims
+from eyas.engines.llamacpp.conversion import command, losses
+from eyas.engines.stop import Refused
+from eyas.spec import Claim, Fact, Rope, Stage, assumed, declared, inferred
+
+ARCHITECTURE = "general.architecture"
+_TOKENIZER, _TOKENS = "tokenizer.ggml.model", "tokenizer.ggml.tokens"
+_IDS = "target_layers"
+FACTORS = "rope_freqs.weight"
+
+# What the file calls a key, by the name that the facts of a drafter have.
+_NAMES: Mapping[str, str] = {
+    "hidden_size": "eagle3.embedding_length",
+    "target_hidden_size": "eagle3.target_hidden_size",
+    "intermediate_size": "eagle3.feed_forward_length",
+    "num_hidden_layers": "eagle3.block_count",
+    "num_attention_heads": "eagle3.attention.head_count",
+    "num_key_value_heads": "eagle3.attention.head_count_kv",
+    "head_dim": "eagle3.attention.key_length",
+    "max_position_embeddings": "eagle3.context_length",
+    "rms_norm_eps": "eagle3.attention.layer_norm_rms_epsilon",
+    "norm_before_residual": "eagle3.norm_before_residual",
+    "norm_before_fc": "eagle3.norm_before_fc",
+    "vocab_size": "eagle3.vocab_size",
+    _IDS: f"eagle3.{_IDS}",
+    "rope_theta": "eagle3.rope.freq_base",
+    "rope_type": "eagle3.rope.scaling.type",
+}
+
+
+def keys_of(checkpoint: Checkpoint, version: str) -> ConfigView:
+    """The keys of the file; refuses another format or architecture, or a key that is missing."""
+    raw, file = checkpoint.config, checkpoint.config_file
+    if ARCHITECTURE not in raw:
+        lost = "; its conversion " + ", and ".join(losses(checkpoint))
+        raise Refused(
+            Stage.CONFIG,
+            f"{checkpoint.location} is no GGUF file{lost if any(losses(checkpoint)) else ''}",
+            claims.FORMAT,
+            hint=command(checkpoint),
+        )
+    if raw[ARCHITECTURE] != "eagle3":
+        raise Refused(
+            Stage.CONFIG,
+            f"{file} :: {ARCHITECTURE} is {raw[ARCHITECTURE]!r}, and draft-eagle3 takes eagle3",
+            claims.ARCHITECTURE,
+        )
+    values = {name: raw[key] for name, key in _NAMES.items() if key in raw}
+    values["hidden_act"] = "silu"
+    if raw.get(_TOKENIZER) is None:
+        raise _missing(f"{file} :: {_TOKENIZER}", claims.TOKENIZER)
+    tokens = _count(raw.get(_TOKENS))
+    if tokens is not None:
+        values["vocab_size"] = tokens
+    view = ConfigView(
+        values=values,
+        whose=f"llama.cpp {version}",
+        stop=lambda message: Refused(Stage.CONFIG, message, claims.EAGLE3_KEYS),
+        file=file,
+        places=dict(_NAMES),
+    )
+    for name in ("max_position_embeddings", "hidden_size", "num_hidden_layers"):
+        if not view.has(name):
+            raise _missing(view.key(name), claims.GENERAL_KEYS)
+    for name in ("rms_norm_eps", "target_hidden_size", _IDS):
+        if not view.has(name):
+            raise _missing(view.key(name), claims.EAGLE3_KEYS)
+    return view
+
+
+def _count(tokens: object) -> object:
+    """How many there are, where the reader has kept them or at least their number."""
+    return len(tokens) if isinstance(tokens, list) else getattr(tokens, "length", None)
+
+
+def _missing(key: str, claim: Claim) -> Refused:
+    return Refused(Stage.CONFIG, f"{key} is missing", claim)
+
+
+def boundaries_of(view: ConfigView) -> Fact[tuple[int, ...]]:
+    """The three captured boundaries, in the order of the list."""
+    ids = view.ids(_IDS)
+    if ids is None or len(ids) != 3:
+        count = 0 if ids is None else len(ids)
+        raise Refused(
+            Stage.CONFIG,
+            f"{view.key(_IDS)} has {count} entries, and there must be three",
+            claims.EAGLE3_KEYS,
+        )
+    return declared(ids, view.key(_IDS))
+
+
+def rope_of(view: ConfigView, checkpoint: Checkpoint) -> Fact[Rope]:
+    """Base and scaling; the factors of llama3's scaling are a tensor, and stay there."""
+    scaling = {
+        key: checkpoint.config[f"eagle3.rope.scaling.{key}"]
+        for key in ("factor", "original_context_length")
+        if f"eagle3.rope.scaling.{key}" in checkpoint.config
+    }
+    kind = view.get("rope_type")
+    if FACTORS in checkpoint.tensors:
+        kind, scaling["factors"] = "llama3", FACTORS
+    named = "default" if kind is None else str(kind)
+    if not view.has("rope_theta"):
+        rope = Rope(theta=10000.0, kind=named, scaling=scaling)
+        return assumed(rope, view.key("rope_theta"), whose=view.whose)
+    return declared(
+        Rope(theta=view.real("rope_theta").value, kind=named, scaling=scaling),
+        view.key("rope_theta"),
+    )
+
+
+def vocabulary_of(view: ConfigView) -> Fact[int]:
+    """The number of tokens of the tokenizer in the file, which is the target's."""
+    if not view.has("vocab_size"):
+        raise _missing(f"{view.file} :: {_TOKENS}", claims.TOKENIZER)
+    return inferred(view.whole("vocab_size").value, f"{view.file} :: {_TOKENS}")

@@ -1,0 +1,85 @@
+"""Which target models hand the inputs of their layers to an EAGLE-3 drafter in llama.cpp."""
+
+from __future__ import annotations
+
+from eyas.checkpoint import TargetFacts
+from eyas.engines.llamacpp import claims
+from eyas.engines.stop import NotCovered, Refused
+from eyas.spec import Stage
+
+
+def require_capture(target: TargetFacts | None) -> None:
+    """Refuse a target whose graph keeps no layer input; NotCovered for an unregistered one."""
+    if target is None or not target.architectures:
+        return
+    name = target.architectures[0]
+    if name in _CAPTURING.split():
+        return
+    if name in _WITHOUT.split():
+        raise Refused(
+            Stage.FIRST_REQUEST,
+            f"the target {target.location} is a {name}, whose graph keeps no input of a layer",
+            claims.LAYER_INPUTS,
+        )
+    raise NotCovered(
+        f"the target {target.location} is a {name}, which llama.cpp's converter does not register"
+    )
+
+
+# Names of `architectures` that conversion/*.py registers: those whose graph in src/models/*.cpp
+# sets t_layer_inp, and those whose graph does not.
+_CAPTURING = """
+BailingMoeV3ForCausalLM BailingMoeV3VLForConditionalGeneration DeepseekV4ForCausalLM
+Gemma4ForCausalLM Gemma4ForConditionalGeneration Gemma4UnifiedForConditionalGeneration
+GptOssForCausalLM HunYuanDenseV1ForCausalLM HunYuanVLForConditionalGeneration
+IQuestCoderForCausalLM InternLM3ForCausalLM JanusForConditionalGeneration LFM2ForCausalLM
+LLaMAForCausalLM Lfm2ForCausalLM Lfm2MoeForCausalLM LlamaForCausalLM LlavaForConditionalGeneration
+MiMoV2FlashForCausalLM MiMoV2ForCausalLM MiniCPMV4_6ForConditionalGeneration MiniMaxM1ForCausalLM
+MiniMaxM2ForCausalLM MiniMaxText01ForCausalLM MistralForCausalLM MixtralForCausalLM
+MuseGlimmerForConditionalGeneration NanbeigeForCausalLM NemotronHForCausalLM
+NemotronHPuzzleForCausalLM Qwen3ForCausalLM Qwen3MoeForCausalLM Qwen3NextForCausalLM
+Qwen3_5ForCausalLM Qwen3_5ForConditionalGeneration Qwen3_5MoeForCausalLM
+Qwen3_5MoeForConditionalGeneration Qwen4ExpForCausalLM Qwen4ExpForConditionalGeneration
+Sarashina2VisionForCausalLM StepVLForConditionalGeneration VLlama3ForCausalLM
+VoxtralForConditionalGeneration
+"""
+_WITHOUT = """
+AfmoeForCausalLM ApertusForCausalLM ArceeForCausalLM ArcticForCausalLM
+AudioFlamingo3ForConditionalGeneration BaiChuanForCausalLM BaichuanForCausalLM
+BailingMoeForCausalLM BailingMoeV2ForCausalLM BambaForCausalLM BitNetForCausalLM BitnetForCausalLM
+BloomForCausalLM ChameleonForCausalLM ChameleonForConditionalGeneration
+ChatGLMForConditionalGeneration CodeShellForCausalLM CogVLMForCausalLM Cohere2ForCausalLM
+Cohere2MoeForCausalLM CohereForCausalLM DbrxForCausalLM DeciLMForCausalLM DeepseekForCausalLM
+DeepseekOCRForCausalLM DeepseekV2ForCausalLM DeepseekV32ForCausalLM DeepseekV3ForCausalLM
+Dots1ForCausalLM Dots3NoteForCausalLM Dots3NoteForConditionalGeneration Dots3NoteTextForCausalLM
+DotsOCRForCausalLM Ernie4_5ForCausalLM Ernie4_5_ForCausalLM Ernie4_5_MoeForCausalLM
+Exaone4ForCausalLM Exaone4_5_ForConditionalGeneration ExaoneForCausalLM ExaoneMoEForCausalLM
+ExaoneMoeForCausalLM FalconForCausalLM FalconH1ForCausalLM FalconMambaForCausalLM
+GPTBigCodeForCausalLM GPTNeoXForCausalLM GPTRefactForCausalLM Gemma2ForCausalLM Gemma3ForCausalLM
+Gemma3ForConditionalGeneration Gemma3nForCausalLM Gemma3nForConditionalGeneration GemmaForCausalLM
+Glm4ForCausalLM Glm4MoeForCausalLM Glm4MoeLiteForCausalLM Glm4vForConditionalGeneration
+Glm4vMoeForConditionalGeneration Glm5NextForConditionalGeneration GlmForCausalLM
+GlmMoeDsaForCausalLM GlmOcrForConditionalGeneration GraniteForCausalLM GraniteMoeForCausalLM
+GraniteMoeHybridForCausalLM GraniteMoeSWAForCausalLM GraniteMoeSharedForCausalLM
+GraniteSWAForCausalLM GraniteSwitchForCausalLM Grok1ForCausalLM GrokForCausalLM
+GroveMoeForCausalLM HYV3ForCausalLM HYV4ForCausalLM HrmTextForCausalLM HunYuanMoEV1ForCausalLM
+InternLM2ForCausalLM Jais2ForCausalLM JambaForCausalLM KORMoForCausalLM
+KimiK25ForConditionalGeneration KimiK3ForConditionalGeneration KimiLinearForCausalLM
+KimiVLForConditionalGeneration LagunaForCausalLM Llama4ForCausalLM Llama4ForConditionalGeneration
+LlavaStableLMEpochForCausalLM MPTForCausalLM MaincoderForCausalLM Mamba2ForCausalLM
+MambaForCausalLM MapleForCausalLM MellumForCausalLM MiniCPM3ForCausalLM MiniCPMForCausalLM
+MiniMaxM3SparseForCausalLM MiniMaxM3SparseForConditionalGeneration Ministral3ForCausalLM
+Mistral3ForConditionalGeneration NemotronForCausalLM OLMoForCausalLM Olmo2ForCausalLM
+Olmo3ForCausalLM OlmoForCausalLM OlmoeForCausalLM OpenELMForCausalLM OrionForCausalLM
+PLMForCausalLM PLaMo2ForCausalLM PLaMo3ForCausalLM PaddleOCRVLForConditionalGeneration
+Phi3ForCausalLM Phi4ForCausalLMV PhiForCausalLM PhiMoEForCausalLM Plamo2ForCausalLM
+Plamo3ForCausalLM PlamoForCausalLM Qwen2AudioForConditionalGeneration Qwen2ForCausalLM
+Qwen2MoeForCausalLM Qwen2VLForConditionalGeneration Qwen2_5_VLForConditionalGeneration
+Qwen3ASRForConditionalGeneration Qwen3OmniMoeForConditionalGeneration
+Qwen3VLForConditionalGeneration Qwen3VLMoeForConditionalGeneration RWForCausalLM
+RuGPT3XLForCausalLM SarvamMoEForCausalLM SeedOssForCausalLM SmallThinkerForCausalLM
+SmolLM3ForCausalLM SolarOpenForCausalLM Spark2_5ForCausalLM StableLMEpochForCausalLM
+StableLmForCausalLM Starcoder2ForCausalLM Step3p5ForCausalLM Step3p7ForConditionalGeneration
+TalkieForCausalLM UnlimitedOCRForCausalLM XverseForCausalLM YoutuForCausalLM
+YoutuVLForConditionalGeneration
+"""

@@ -1,0 +1,140 @@
+"""Which target models hand their states to an EAGLE-3 drafter in vLLM."""
+
+from __future__ import annotations
+
+from eyas.checkpoint import TargetFacts
+from eyas.engines.stop import NotCovered, Refused
+from eyas.engines.version import version_of
+from eyas.engines.vllm import claims
+from eyas.spec import Stage
+
+_NEWER = "0.33.0"
+
+
+def require_capture(target: TargetFacts | None, version: str) -> None:
+    """Refuse a target whose class is no SupportsEagle3; NotCovered for an unregistered one."""
+    if target is None or not target.architectures:
+        return
+    name = target.architectures[0]
+    newer = version_of(version) >= version_of(_NEWER)
+    if name in f"{_CAPTURING} {_CAPTURING_NEWER if newer else ''}".split():
+        return
+    if name in f"{_WITHOUT} {_WITHOUT_NEWER if newer else _WITHOUT_OLDER}".split():
+        raise Refused(
+            Stage.LOAD,
+            f"the target {target.location} is a {name}, whose class does not hand over states",
+            claims.SUPPORTS_EAGLE3,
+        )
+    raise NotCovered(
+        f"the target {target.location} is a {name}, a class that vLLM {version} does not register"
+    )
+
+
+def by_transformers(target: TargetFacts | None) -> bool:
+    """Whether vLLM serves `target` through its Transformers backend (registry.py 709-744)."""
+    return target is not None and any(n in _BY_TRANSFORMERS.split() for n in target.architectures)
+
+
+# Names of `architectures` in the text, multimodal and Transformers tables of
+# vllm/model_executor/models/registry.py: those with SupportsEagle3 among the bases of their class,
+# and those without it.
+_CAPTURING = """
+AfmoeForCausalLM ApertusForCausalLM ArceeForCausalLM Cohere2MoeForCausalLM
+CohereCompassForConditionalGeneration Cosmos3ForConditionalGeneration CwmForCausalLM
+DeepseekForCausalLM DeepseekV2ForCausalLM DeepseekV32ForCausalLM DeepseekV3ForCausalLM
+DeepseekV41ForCausalLM DeepseekV4ForCausalLM DeepseekV4ForConditionalGeneration
+Emu3ForConditionalGeneration Ernie4_5ForCausalLM Exaone4_5_ForConditionalGeneration
+FlexOlmoForCausalLM GPTBigCodeForCausalLM GPTNeoXForCausalLM Gemma4ForCausalLM
+Gemma4ForConditionalGeneration Gemma4UnifiedForConditionalGeneration Glm5NextForCausalLM
+Glm5NextForConditionalGeneration GlmForCausalLM GlmMoeDsaForCausalLM GptOssForCausalLM
+GraniteForCausalLM GraniteSWAForCausalLM HunYuanDenseV1ForCausalLM HunYuanMoEV1ForCausalLM
+HunYuanVLForConditionalGeneration IQuestCoderForCausalLM InternLM3ForCausalLM
+InternS1ProForConditionalGeneration InternS2MobiusForConditionalGeneration
+InternS2PreviewForConditionalGeneration Jais2ForCausalLM K2HorizonForCausalLM
+KimiK25ForConditionalGeneration KimiK3ForConditionalGeneration KimiLinearForCausalLM
+LLaMAForCausalLM LagunaForCausalLM LightOnOCRForConditionalGeneration Llama4ForCausalLM
+Llama4ForConditionalGeneration LlamaForCausalLM LlavaForConditionalGeneration MellumForCausalLM
+MiMoForCausalLM MiMoV2FlashForCausalLM MiMoV2ForCausalLM MiMoV2OmniForCausalLM MiniCPM3ForCausalLM
+MiniCPMForCausalLM MiniCPMV4_6ForConditionalGeneration MiniCPMV4_7ForConditionalGeneration
+MiniMaxM2ForCausalLM MiniMaxM3SparseForCausalLM MiniMaxM3SparseForConditionalGeneration
+Ministral3ForCausalLM Mistral3ForConditionalGeneration MistralForCausalLM MistralLarge3ForCausalLM
+MuseGlimmerForCausalLM MuseGlimmerForConditionalGeneration NanbeigeForCausalLM
+NemotronHForCausalLM NemotronHPuzzleForCausalLM NemotronH_Nano_Omni_Reasoning_V3
+NemotronH_Nano_VL_V2 NemotronH_Omni_Reasoning_V3 NemotronH_Super_Omni_Reasoning_V3
+Olmo2ForCausalLM Olmo3ForCausalLM OlmoForCausalLM OpenCUAForConditionalGeneration Phi3ForCausalLM
+PhiForCausalLM PixtralForConditionalGeneration Plamo3ForCausalLM Qwen2ForCausalLM
+Qwen2_5_VLForConditionalGeneration Qwen3ASRForConditionalGeneration Qwen3ASRRealtimeGeneration
+Qwen3ForCausalLM Qwen3MoeForCausalLM Qwen3NextForCausalLM Qwen3OmniMoeForConditionalGeneration
+Qwen3VLForConditionalGeneration Qwen3VLMoeForConditionalGeneration Qwen3_5ForCausalLM
+Qwen3_5ForConditionalGeneration Qwen3_5MoeForCausalLM Qwen3_5MoeForConditionalGeneration
+Qwen4ExpForConditionalGeneration SarvamMLAForCausalLM SeedOssForCausalLM SmolLM3ForCausalLM
+Starcoder2ForCausalLM Step1ForCausalLM TeleChat2ForCausalLM TeleChat3ForCausalLM
+TeleFLMForCausalLM VaultGemmaForCausalLM VibeVoiceAsrForConditionalGeneration
+"""
+_CAPTURING_NEWER = """
+Alpamayo2Super BeamForCausalLM GraniteMoeForCausalLM GraniteMoeSWAForCausalLM
+GraniteMoeSharedForCausalLM Kolibri1ForCausalLM MiniCPMOcrForConditionalGeneration
+MuseSparkForConditionalGeneration RadioMBartPrefixForCausalLM
+"""
+_WITHOUT = """
+AXK1ForCausalLM AriaForConditionalGeneration AudioFlamingo3ForConditionalGeneration
+BagelForConditionalGeneration BailingMoeForCausalLM BailingMoeV2ForCausalLM
+BailingMoeV2_5ForCausalLM BailingMoeV3ForCausalLM BailingMoeV3VLForConditionalGeneration
+BeeForConditionalGeneration Blip2ForConditionalGeneration BloomForCausalLM
+ChatGLMForConditionalGeneration ChatGLMModel Cohere2ForCausalLM
+Cohere2VisionForConditionalGeneration CohereAsrForConditionalGeneration CohereForCausalLM
+Cosmos3EdgeForConditionalGeneration DbrxForCausalLM DeciLMForCausalLM DeepseekOCR2ForCausalLM
+DeepseekOCRForCausalLM DeepseekVLV2ForCausalLM DiffusionGemmaForBlockDiffusion
+Dots3NoteForCausalLM DotsOCRForCausalLM Eagle2_5_VLForConditionalGeneration
+Ernie4_5_MoeForCausalLM Ernie4_5_VLMoeForConditionalGeneration Exaone4ForCausalLM
+ExaoneForCausalLM ExaoneMoEForCausalLM ExaoneMoeForCausalLM FalconForCausalLM FalconH1ForCausalLM
+FalconMambaForCausalLM FireRedASR2ForConditionalGeneration FunASRForConditionalGeneration
+FunAudioChatForConditionalGeneration GLM4VForCausalLM GPT2LMHeadModel GPTJForCausalLM
+Gemma2ForCausalLM Gemma3ForCausalLM Gemma3ForConditionalGeneration Gemma3nForCausalLM
+Gemma3nForConditionalGeneration GemmaForCausalLM Glm4ForCausalLM Glm4MoeForCausalLM
+Glm4MoeLiteForCausalLM Glm4vForConditionalGeneration Glm4vMoeForConditionalGeneration
+GlmAsrForConditionalGeneration GlmOcrForConditionalGeneration
+Granite4VisionForConditionalGeneration GraniteMoeHybridForCausalLM
+GraniteSpeechForConditionalGeneration GraniteSpeechPlusForConditionalGeneration H2OVLChatModel
+HCXVisionV2ForCausalLM HYV3ForCausalLM HYV4ForCausalLM HfMoondream HrmTextForCausalLM
+HyperCLOVAXForCausalLM IQuestLoopCoderForCausalLM Idefics3ForConditionalGeneration
+InklingForCausalLM InklingForConditionalGeneration InternLM2ForCausalLM
+InternS1ForConditionalGeneration InternVLChatModel InternVLForConditionalGeneration
+IsaacForConditionalGeneration JambaForCausalLM KananaVForConditionalGeneration
+KeyeForConditionalGeneration KeyeVL1_5ForConditionalGeneration KimiVLForConditionalGeneration
+Lfm2ForCausalLM Lfm2MoeForCausalLM Lfm2VlForConditionalGeneration Llama_Nemotron_Nano_VL
+LlavaNextForConditionalGeneration LlavaNextVideoForConditionalGeneration
+LlavaOnevision2ForConditionalGeneration LlavaOnevisionForConditionalGeneration
+LongcatFlashForCausalLM LongcatFlashNgramForCausalLM Mamba2ForCausalLM MambaForCausalLM
+MiDashengLMModel MiniCPMO MiniCPMV MixtralForCausalLM Molmo2ForConditionalGeneration
+MolmoForCausalLM Moondream3ForCausalLM MoonshotKimiaForCausalLM MossAudioModel
+MossTranscribeDiarizeForConditionalGeneration NVLM_D NemotronForCausalLM
+NemotronParseForConditionalGeneration OPTForCausalLM OlmoHybridForCausalLM OlmoeForCausalLM
+OpenPanguVLForConditionalGeneration OpenVLAForActionPrediction OrionForCausalLM Ovis Ovis2_5
+Ovis2_6ForCausalLM Ovis2_6_MoeForCausalLM PaddleOCRVLForConditionalGeneration
+PaliGemmaForConditionalGeneration PanguEmbeddedForCausalLM PanguProMoEV2ForCausalLM
+PanguUltraMoEForCausalLM Param2MoEForCausalLM Phi3VForCausalLM Phi4ForCausalLMV Phi4MMForCausalLM
+PhiMoEForCausalLM QianfanOCRForConditionalGeneration Qwen2AudioForConditionalGeneration
+Qwen2MoeForCausalLM Qwen2VLForConditionalGeneration Qwen2_5OmniForConditionalGeneration
+Qwen2_5OmniModel Qwen4ExpForCausalLM RForConditionalGeneration Rnj1ForCausalLM
+SarvamMoEForCausalLM SkyworkR1VChatModel SmolVLMForConditionalGeneration SolarForCausalLM
+StableLmForCausalLM Step3TextForCausalLM Step3VLForConditionalGeneration Step3p5ForCausalLM
+Step3p7ForConditionalGeneration StepVLForConditionalGeneration UltravoxModel
+UnlimitedOCRForCausalLM VoxtralForConditionalGeneration VoxtralRealtimeGeneration
+WhisperForConditionalGeneration Zamba2ForCausalLM
+"""
+_WITHOUT_OLDER = """
+GraniteMoeForCausalLM GraniteMoeSWAForCausalLM GraniteMoeSharedForCausalLM
+"""
+_WITHOUT_NEWER = """
+AliceAIForCausalLM DomynEdgeForCausalLM DoryForCausalLM FlintForCausalLM Step5ForCausalLM
+Step5ForConditionalGeneration
+"""
+_BY_TRANSFORMERS = """
+ArceeForCausalLM CwmForCausalLM Emu3ForConditionalGeneration FlexOlmoForCausalLM
+GPTBigCodeForCausalLM GPTNeoXForCausalLM GlmForCausalLM HunYuanDenseV1ForCausalLM
+HunYuanMoEV1ForCausalLM HunYuanVLForConditionalGeneration Jais2ForCausalLM Kolibri1ForCausalLM
+MellumForCausalLM NanbeigeForCausalLM Olmo2ForCausalLM Olmo3ForCausalLM OlmoForCausalLM
+PhiForCausalLM SeedOssForCausalLM SmolLM3ForCausalLM Starcoder2ForCausalLM VaultGemmaForCausalLM
+VibeVoiceAsrForConditionalGeneration
+"""
