@@ -24,8 +24,9 @@ def check(
 
     `draft` and `target` are directories, files or Hub ids (``org/name@revision``); of the target
     the config is read. `engines` are texts such as ``"sglang@0.5.23,vllm@0.33.0:v2"``; without
-    any, the newest version that eyas knows of each engine that takes such files. `launch` is how they are
-    launched: ``{"speculative_algorithm": "EAGLE3"}`` or ``["speculative_algorithm=EAGLE3"]``.
+    any, the newest version that eyas knows of each engine that takes such files. `launch` is how
+    they are launched: ``{"speculative_algorithm": "EAGLE3"}`` or
+    ``["speculative_algorithm=EAGLE3"]``.
     `select` and `ignore` take codes, prefixes or names of rules. With `values` the weights are
     read too, in pieces, and the target's embedding where it is at hand.
 
@@ -47,7 +48,8 @@ def check(
     settings = [f"{k}={v}" for k, v in launch.items()] if isinstance(launch, Mapping) else launch
     setting = Launch.parse(_texts(settings))
     checkpoint = open_checkpoint(draft)
-    refs = EngineRef.parse_list(",".join(typed)) or EngineRef.newest_for(checkpoint)
+    newest = EngineRef.newest_for(checkpoint)
+    refs = EngineRef.parse_list(",".join(typed)) if typed else newest
     facts = None if target is None else open_fitting(target, checkpoint)
     return checked(
         checkpoint, refs, target=facts, launch=setting, selection=selection, values=values

@@ -10,6 +10,7 @@ import pytest
 
 from eyas.checkpoint import open_target
 from eyas.errors import TargetError
+from eyas.spec import Rope
 
 LLAMA = {
     "architectures": ["LlamaForCausalLM"],
@@ -61,6 +62,65 @@ def test_a_wrapper_keeps_its_own_names_and_gives_the_language_models_sizes(tmp_p
     assert (facts.hidden_size, facts.num_layers) == (7168, 61)
     assert facts.vocab_size is None
     assert facts.dtype == "bfloat16"
+
+
+def test_wrappers_within_wrappers_and_quantised_weights_are_read_through(tmp_path: Path) -> None:
+    thinker = {
+        "model_type": "qwen3_omni_moe_thinker",
+        "text_config": {**LLAMA, "hidden_size": 2048},
+    }
+    omni = {
+        "architectures": ["Qwen3OmniMoeForConditionalGeneration"],
+        "model_type": "qwen3_omni_moe",
+        "quantization_config": {"quant_method": "fp8"},
+        "thinker_config": thinker,
+    }
+
+    facts = open_target(config_at(tmp_path / "t", omni))
+
+    assert (facts.hidden_size, facts.num_layers, facts.vocab_size) == (2048, 30, 49152)
+    assert facts.text_model_type == "llama"
+    assert facts.architectures == ("Qwen3OmniMoeForConditionalGeneration",)
+
+
+def test_of_a_target_in_many_shards_the_config_alone_is_read(tmp_path: Path) -> None:
+    place = config_at(tmp_path / "t", LLAMA)
+    for i in range(1, 65):
+        (place / f"model-{i:05}-of-00064.safetensors").write_bytes(b"not a header")
+    (place / "model.safetensors.index.json").write_text("not JSON")
+
+    assert open_target(place).num_layers == 30
+
+
+@pytest.mark.parametrize(
+    ("stated", "expected"),
+    [
+        ({"rope_theta": 5e5}, Rope(theta=5e5, kind="default")),
+        (
+            {"rope_theta": 5e5, "rope_scaling": {"type": "linear", "factor": 2.0}},
+            Rope(theta=5e5, kind="linear", scaling={"factor": 2.0}),
+        ),
+        (
+            {"rope_parameters": {"rope_type": "yarn", "rope_theta": 1e4, "factor": 4.0}},
+            Rope(theta=1e4, kind="yarn", scaling={"factor": 4.0}),
+        ),
+        ({"rope_parameters": {"full_attention": {"rope_theta": 1e6}}, "rope_theta": 1e4}, None),
+        ({}, None),
+    ],
+)
+def test_its_rotary_embedding(
+    tmp_path: Path, stated: dict[str, object], expected: Rope | None
+) -> None:
+    assert open_target(config_at(tmp_path / "t", LLAMA | stated)).rope == expected
+
+
+def test_its_name_is_one_of_the_hub_and_no_path(tmp_path: Path) -> None:
+    place = config_at(tmp_path / "t", LLAMA)
+    assert open_target(place).name is None
+    config_at(tmp_path / "t", {**LLAMA, "_name_or_path": "/models/llama"})
+    assert open_target(place).name is None
+    config_at(tmp_path / "t", {**LLAMA, "_name_or_path": "org/llama"})
+    assert open_target(str(place)).name == "org/llama"
 
 
 def test_the_embedded_target_is_found_in_the_cache(

@@ -318,7 +318,7 @@ def test_a_drafter_is_no_target(make_drafter: Make) -> None:
 
 def test_without_a_target_the_three_checks_of_its_fit_are_skipped(make_drafter: Make) -> None:
     found = report(make_drafter(), VLLM)
-    assert unasked(found) == ["T701", "T702", "T703"]
+    assert set(unasked(found)) == {"T701", "T702", "T703"}
 
 
 @pytest.mark.parametrize("others", [(), (NEW,)])

@@ -37,6 +37,9 @@ DTYPE_BITS = {
     "U64": 64,
 }
 
+# torch's names of the types that a drafter computes in.
+TORCH_NAMES = {"BF16": "bfloat16", "F16": "float16", "F32": "float32"}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TensorHeader:

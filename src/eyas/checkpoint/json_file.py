@@ -13,9 +13,9 @@ from eyas.errors import CheckpointError
 MAX_BYTES = 16 * 2**20  # the largest real config is some 100 KB, an index some MB
 
 
-def read_json_object(path: Path, *, hint: str) -> dict[str, Any]:
+def read_json_object(path: Path, *, hint: str, max_bytes: int = MAX_BYTES) -> dict[str, Any]:
     """The JSON object in `path`; raises CheckpointError for anything else."""
-    raw = read_regular(path, max_bytes=MAX_BYTES)
+    raw = read_regular(path, max_bytes=max_bytes)
     try:
         value = json.loads(
             raw.decode("utf-8"),

@@ -12,9 +12,11 @@ from eyas.checkpoint.json_file import read_json_object
 from eyas.checkpoint.place import locate
 from eyas.checkpoint.regular import regular_file
 from eyas.errors import CheckpointError, TargetError
+from eyas.spec import Rope
 
 # Wrappers of multimodal models keep the language model's sizes one level down.
-_TEXT_KEYS = ("text_config", "llm_config", "language_config")
+# Qwen's omni models wrap their thinker, which wraps its language model.
+_TEXT_KEYS = ("text_config", "llm_config", "language_config", "thinker_config")
 _DRAFTER_KEYS = ("draft_vocab_size", "speculators_model_type", "eagle_config")
 SMOLLM2 = "smollm2"
 
@@ -24,7 +26,9 @@ class TargetFacts:
     """Sizes of a target as its config states them; None where it does not.
 
     `architectures` and `model_type` are the outer model's, `text_model_type` is the language
-    model's inside a wrapper (the same as `model_type` where there is none).
+    model's inside a wrapper (the same as `model_type` where there is none). `name` is the model's
+    name on the Hub, where `location` or the config gives it. `rope` is None too where each kind of
+    layer has a rotary embedding of its own.
     """
 
     location: str
@@ -43,6 +47,8 @@ class TargetFacts:
     rope_theta: float | None
     dtype: str | None
     tie_word_embeddings: bool | None
+    rope: Rope | None = None
+    name: str | None = None
 
 
 def smollm2_dir() -> Path:
@@ -64,7 +70,7 @@ def open_target(location: str | Path) -> TargetFacts:
             f"the target cannot be opened: {error.message}", hint=error.hint
         ) from None
     _require_no_drafter(location, config)
-    text = next((config[k] for k in _TEXT_KEYS if isinstance(config.get(k), dict)), config)
+    text = _language_model(config)
     read = _Reader(path, text, config)
     return TargetFacts(
         location=str(location),
@@ -81,9 +87,30 @@ def open_target(location: str | Path) -> TargetFacts:
         vocab_size=read.size("vocab_size"),
         max_position_embeddings=read.size("max_position_embeddings", "n_positions"),
         rope_theta=read.theta(),
+        rope=read.rope(),
+        name=_hub_name(location, path) or _hub_name(config.get("_name_or_path"), None),
         dtype=read.dtype(),
         tie_word_embeddings=read.flag("tie_word_embeddings"),
     )
+
+
+def _language_model(config: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The language model's own object: inside its wrappers, however many, or `config` itself."""
+    inner: Mapping[str, Any] | None = config
+    while inner is not None:
+        config = inner
+        inner = next((config[k] for k in _TEXT_KEYS if isinstance(config.get(k), Mapping)), None)
+    return config
+
+
+def _hub_name(typed: Any, config: Path | None) -> str | None:
+    """`typed` without its revision, where it is a name on the Hub and no path."""
+    from eyas.checkpoint.hub import parse_hub_id
+
+    if not isinstance(typed, str) or (config is not None and Path(typed).exists()):
+        return None
+    hub_id = parse_hub_id(typed)
+    return None if hub_id is None else hub_id.repo
 
 
 def _require_no_drafter(location: str | Path, config: Mapping[str, Any]) -> None:
@@ -150,6 +177,16 @@ class _Reader:
         value = self._value("rope_theta") if value is None else value
         number = isinstance(value, int | float) and not isinstance(value, bool)
         return float(value) if number else None
+
+    def rope(self) -> Rope | None:
+        """The rotary embedding, where one is stated and it is the same in every layer."""
+        theta = self.theta()
+        table = self._value("rope_scaling") or self._value("rope_parameters") or {}
+        if theta is None or not isinstance(table, Mapping):
+            return None
+        if any(isinstance(value, Mapping) for value in table.values()):
+            return None
+        return Rope.of_table(theta, table)
 
     def dtype(self) -> str | None:
         return _text(self._value("dtype")) or _text(self._value("torch_dtype"))

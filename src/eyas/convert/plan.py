@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from eyas.checkpoint import Format
+from eyas.checkpoint.header import TORCH_NAMES
 from eyas.checks import Trained, as_trained
 from eyas.checks.unscaled import unscaled
 from eyas.convert.objection import Objection, refusal
@@ -22,9 +23,6 @@ from eyas.spec import Eagle3Spec, Mha, Recognised
 if TYPE_CHECKING:
     from eyas.checkpoint import Checkpoint, TargetFacts, TensorBytes
     from eyas.engines import EngineRef
-
-
-_TORCH_TYPES = {"BF16": "bfloat16", "F16": "float16", "F32": "float32"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -187,8 +185,8 @@ def _candidate(trained: Trained, spec: Eagle3Spec, writer: Writer, ref: EngineRe
 
 def _dtype(checkpoint: Checkpoint) -> str | None:
     """torch's name of the type that all weights share, or None."""
-    kinds = {t.dtype for t in checkpoint.tensors.values() if t.dtype in _TORCH_TYPES}
-    return _TORCH_TYPES[kinds.pop()] if len(kinds) == 1 else None
+    kinds = {t.dtype for t in checkpoint.tensors.values() if t.dtype in TORCH_NAMES}
+    return TORCH_NAMES[kinds.pop()] if len(kinds) == 1 else None
 
 
 def _tried(trained: Trained, candidate: Plan, ref: EngineRef) -> list[Objection]:

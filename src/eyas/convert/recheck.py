@@ -8,9 +8,10 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 from eyas.checks import NO_TARGET, Severity, Trained, View, as_trained, compare_view
-from eyas.checks.rules.arithmetic import PositionsDiffer
 from eyas.checks.rules.boundaries import BoundariesShifted
 from eyas.checks.rules.config import EngineRefuses
+from eyas.checks.rules.positions import PositionsDiffer
+from eyas.checks.rules.target import PositionsBelowTarget
 from eyas.convert.objection import Objection
 from eyas.spec import Fact, NotChecked
 
@@ -46,7 +47,8 @@ def objections(trained: Trained, written: Checkpoint, ref: EngineRef) -> list[Ob
             unstated=f.place if f.code == PositionsDiffer.code and no_limit else None,
         )
         for f in findings
-        if f.severity is not Severity.INFO
+        # Its own limit is no change: no way of writing it has another.
+        if f.severity is not Severity.INFO and f.code != PositionsBelowTarget.code
     ]
     found += [
         Objection(

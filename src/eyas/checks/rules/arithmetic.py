@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from typing import ClassVar
 
 from eyas.checks.finding import Finding, Severity, Skip
-from eyas.checks.rules.fact import LAUNCH, FactRule, with_source
+from eyas.checks.rules.fact import FactRule
 from eyas.checks.rules.rule import TrainedRule
-from eyas.checks.view import Trained, View
-from eyas.spec import Eagle3Spec, Origin
+from eyas.checks.view import Trained
+from eyas.spec import Eagle3Spec, Feedback, Mla, Origin
 
 
 class ResidualIgnored(FactRule):
@@ -69,32 +69,6 @@ class FeedbackDiffers(FactRule):
     effect = "draft tokens after the first are computed from a state of another scale"
 
 
-class RopeDiffers(FactRule):
-    """Another rotary embedding.
-
-    What it checks
-        Theta, kind and scaling of the rotary embedding, normalised from the spellings of
-        transformers 4 and 5.
-
-    Why it matters
-        Attention sees other distances. A head trained at theta 1e4 and declared 1e6 was measured at
-        2.387 instead of 2.497; the loss grows with the context.
-
-    How to fix it
-        Write rope_theta (and rope_scaling) into the config in the spelling that the engine reads.
-
-    Example
-        A config with rope_parameters alone, read by code that knows rope_theta alone.
-    """
-
-    code = "N503"
-    name = "rope-differs"
-    facts = ("rope",)
-    words = ("rope",)
-    saying = "{engine} rotates with {served}; the drafter was trained with {trained}"
-    effect = "attention sees other distances (2.387 instead of 2.497 seen), worse with context"
-
-
 class LayerArithmeticDiffers(FactRule):
     """Another epsilon, activation, bias or norm inside the layer.
 
@@ -122,96 +96,55 @@ class LayerArithmeticDiffers(FactRule):
     effect = "every draft step is computed otherwise than trained"
 
 
-class PositionsDiffer(FactRule):
-    """Another limit of positions.
+class FeedbackMeaning(TrainedRule):
+    """norm_output in a config whose writer may have meant another thing by it.
 
     What it checks
-        max_position_embeddings, as trained and as served, and the longest sequence of the launch
-        (context_length, max_model_len) where it is given.
+        Whether a flat config has norm_output true and bears the marks of SpecForge: one layer
+        called midlayer, and no norm_before_residual, which other writers of the flag state.
 
     Why it matters
-        Beyond the smaller limit acceptance can collapse, with no sign below it.
+        To engines norm_output true feeds the normed state into the next draft step. In SpecForge
+        0.2.0 it says what the head sees, and the state that is fed back is never normed
+        (SpecForge's change 879 of 2026-09 corrects it): such a drafter is served with another
+        feedback from the second draft token on.
 
     How to fix it
-        Write the limit that the drafter is served with.
+        If it was trained with SpecForge 0.2.0 or older, set norm_output false.
 
     Example
-        Drafters with 2048 positions under a target that serves 128k.
+        SpecForge's recipe qwen3-30B-A3B-eagle3.1.
     """
 
-    code = "N505"
-    name = "positions-differ"
+    code = "N507"
+    name = "feedback-meaning"
     severity: ClassVar[Severity] = Severity.WARNING
-    facts = ("max_position_embeddings",)
-    words = ("max_position",)
-    effect = "acceptance can collapse beyond the smaller limit"
-
-    def _look(self, view: View) -> Iterator[Finding | Skip]:
-        yield from super()._look(view)
-        spec, context = view.trained.spec, view.served.context
-        if not isinstance(spec, Eagle3Spec) or context is None:
-            return
-        limit = spec.max_position_embeddings
-        if limit.value is not None and limit.value < context.value:
-            yield self.finding(
-                view,
-                place=limit.key,
-                message=f"{view.engine} is launched for sequences of {context.value} tokens; the"
-                f" drafter has {limit.value} positions",
-                expected=f"at most {with_source(limit)}",
-                found=with_source(context),
-                advice=f"launch with {context.key.removeprefix(LAUNCH)}={limit.value}, or measure"
-                " acceptance beyond that",
-                source=None,
-            )
-
-
-class RopeAssumed(TrainedRule):
-    """A rotary embedding that the files do not state.
-
-    What it checks
-        Whether the drafter's config states rope_theta, in any spelling.
-
-    Why it matters
-        Without it every reader takes 10000. Trainers that forgot to write it trained with the
-        target's, and such a drafter is served with other distances (2.387 instead of 2.497 seen);
-        EAGLE's own trainer means 10000. The files cannot tell the two apart.
-
-    How to fix it
-        Ask the trainer, or measure acceptance with both; then write rope_theta into the config.
-
-    Example
-        A config without rope_theta under a target with theta 500000.
-    """
-
-    code = "N506"
-    name = "rope-assumed"
-    severity: ClassVar[Severity] = Severity.WARNING
-    effect = "if it was trained with another theta: other distances (2.387 instead of 2.497 seen)"
+    effect = "if SpecForge 0.2.0 trained it: later draft tokens see a state of another scale"
 
     def _look(self, trained: Trained) -> Iterator[Finding | Skip]:
-        spec, target = trained.spec, trained.target
-        if not isinstance(spec, Eagle3Spec) or spec.rope.origin is not Origin.ASSUMED:
+        spec, config = trained.spec, trained.checkpoint.config
+        if not isinstance(spec, Eagle3Spec) or isinstance(spec.attention, Mla):
             return
-        theta = None if target is None else target.rope_theta
-        if theta == spec.rope.value.theta:
+        flag = spec.feedback
+        by_specforge = "norm_before_residual" not in config and any(
+            name.startswith("midlayer.") for name in trained.checkpoint.tensors
+        )
+        declared = flag.origin is Origin.DECLARED and flag.value is Feedback.POST_NORM
+        if trained.dialect != "specforge" or not declared or not by_specforge:
             return
-        beside = "" if target is None or theta is None else f"; the target's is {theta:g}"
         yield self.finding(
-            place=spec.rope.key,
-            message="no rope_theta is stated, so it is taken for"
-            f" {spec.rope.value.theta:g}{beside}",
-            expected="rope_theta as trained",
-            found=with_source(spec.rope) + beside,
-            advice="write the trained rope_theta into the config; measure where it is not known",
+            place=flag.key,
+            message="norm_output is true, which engines take for a normed feedback; SpecForge 0.2.0"
+            " trains an un-normed one under this flag",
+            expected="norm_output as engines read it",
+            found=f"true ({flag.key}), in a checkpoint that looks like SpecForge's",
+            advice="set norm_output false, if SpecForge 0.2.0 or older trained the drafter",
         )
 
 
 RULES = (
     ResidualIgnored(),
     FeedbackDiffers(),
-    RopeDiffers(),
     LayerArithmeticDiffers(),
-    PositionsDiffer(),
-    RopeAssumed(),
+    FeedbackMeaning(),
 )

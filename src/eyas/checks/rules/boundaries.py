@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from eyas.checks.finding import Finding, Severity, Skip
+from eyas.checks.fit import DEFAULT_STATES
+from eyas.checks.rules.convention import other_reading
 from eyas.checks.rules.fact import cited, remedy, with_source
-from eyas.checks.rules.rule import NO_TARGET, ViewRule
-from eyas.checks.view import View
+from eyas.checks.rules.rule import NO_TARGET, TrainedRule, ViewRule
+from eyas.checks.view import Trained, View
 from eyas.errors import TargetError
 from eyas.spec import (
     Boundaries,
@@ -69,25 +71,33 @@ class BoundariesShifted(ViewRule):
                 f"{NO_TARGET}: the default boundaries depend on its depth", engine=view.reference
             )
             return
+        doubt = other_reading(view.trained)
         if depth is not None:
             try:
-                expected = boundaries_of(before.value, depth)
                 found = boundaries_of(after.value, depth)
+                # What is in doubt may lie outside the target, and B602 tells it.
+                expected = doubt.usual if doubt else boundaries_of(before.value, depth)
             except TargetError as error:
                 yield self.skip(error.message, engine=view.reference)
                 return
             if expected == found:
                 return
             before, after = before.map(lambda _: expected), after.map(lambda _: found)
+        doubtful = doubt is not None and after.value == doubt.other
+        unsure = " (or on these: B602 has the reason)" if doubtful else ""
         yield self.finding(
             view,
-            severity=Severity.WARNING if before.origin is Origin.ASSUMED else Severity.ERROR,
+            severity=Severity.WARNING
+            if before.origin is Origin.ASSUMED or doubtful
+            else Severity.ERROR,
             place=before.key,
             message=f"{view.engine} captures boundaries {_listed(after.value)};"
-            f" the drafter was trained on {_listed(before.value)}",
+            f" the drafter was trained on {_listed(before.value)}{unsure}",
             expected=with_source(before),
             found=with_source(after),
-            advice=remedy(view, after),
+            advice="settle what the ids mean first: eyas explain B602"
+            if doubtful
+            else remedy(view, after),
             source=cited(view, *WORDS),
         )
 
@@ -135,4 +145,86 @@ def _listed(boundaries: Boundaries) -> str:
     return ", ".join(map(str, boundaries))
 
 
-RULES = (BoundariesShifted(),)
+class IdsDoubtful(TrainedRule):
+    """Layer ids that look like those of the other convention.
+
+    What it checks
+        Whether the ids, as their key's convention has them, lie outside the target, or would be
+        exactly its default boundaries in the other convention. `eagle_config` counts states after
+        a layer, the top level counts boundaries (states before one).
+
+    Why it matters
+        An engine follows the key. Where the producer did not, fc sees states that are one layer
+        off: 0.10 of tau lost on Kimi-K2.5, a first-position rate of 10 % instead of 45 % on
+        MiniMax-M2.
+
+    How to fix it
+        Ask the trainer which states were captured, or measure acceptance with both; then write the
+        ids in the convention of their key.
+
+    Example
+        eagle_config with the ids 2, 30, 58 for a target of 61 layers, whose default boundaries
+        they are.
+    """
+
+    code = "B602"
+    name = "ids-doubtful"
+    severity = Severity.WARNING
+    effect = "fc may see states one layer off (first-position rate 10 % instead of 45 % seen)"
+
+    def _look(self, trained: Trained) -> Iterator[Finding | Skip]:
+        doubt = other_reading(trained)
+        if doubt is None:
+            return
+        yield self.finding(
+            place=doubt.key,
+            message=f"the layer ids {_listed(doubt.written)} mean boundaries {_listed(doubt.usual)}"
+            f" under their key, and may have been meant as {_listed(doubt.other)}: {doubt.sign}",
+            expected=f"boundaries {_listed(doubt.usual)} ({doubt.key})",
+            found=f"ids {_listed(doubt.written)}",
+            advice="measure acceptance with both, and write the ids in the convention of their key",
+        )
+
+
+class IdsMiscounted(TrainedRule):
+    """Another number of layer ids than states in fc.
+
+    What it checks
+        Whether the config names as many states as fc is wide; where it names none, whether fc
+        takes the three of the default.
+
+    Why it matters
+        The engine captures as many states as are named. With another number fc cannot be applied:
+        an error at load or at the first request, or one state of the drafter's own width, which
+        skips fc in silence.
+
+    How to fix it
+        Write one id for each state that fc was trained on.
+
+    Example
+        Four ids, and an fc over three states.
+    """
+
+    code = "B603"
+    name = "ids-miscounted"
+    effect = "fc gets another width than it was trained with"
+
+    def _look(self, trained: Trained) -> Iterator[Finding | Skip]:
+        spec = trained.spec
+        if not isinstance(spec, Eagle3Spec) or not isinstance(spec.conditioning, Fused):
+            return
+        boundaries, count = spec.conditioning.boundaries, spec.conditioning.count
+        named = len(boundaries.value) if isinstance(boundaries.value, tuple) else DEFAULT_STATES
+        if named == count.value or count.origin is Origin.ASSUMED:
+            return
+        yield self.finding(
+            place=boundaries.key,
+            message=f"fc takes {count.value} states, and the config names"
+            f" {with_source(boundaries)}",
+            expected=f"{count.value} ids ({count.key})",
+            found=f"{named} states",
+            advice="write one layer id for each state that fc was trained on",
+        )
+
+
+RULES = (BoundariesShifted(), IdsDoubtful(), IdsMiscounted())

@@ -58,10 +58,11 @@ class FusionBypassed(ViewRule):
 
 
 class FusionAdded(ViewRule):
-    """fc runs although the drafter was trained on one state.
+    """Captured states although the drafter was trained on the last one.
 
     What it checks
-        Whether a drafter that was trained on the target's last state alone is served with fusion.
+        Whether a drafter that was trained on the target's last state alone is served with captured
+        states, fused or as they are.
 
     Why it matters
         The drafter sees an input that it never saw.
@@ -82,16 +83,18 @@ class FusionAdded(ViewRule):
         if not isinstance(trained, Eagle3Spec) or not isinstance(served, Eagle3Spec):
             return
         before, after = trained.conditioning, served.conditioning
-        if not isinstance(before, LastState) or not isinstance(after, Fused):
+        if not isinstance(before, LastState) or isinstance(after, LastState):
             return
+        fused = isinstance(after, Fused)
+        cause = after.count if isinstance(after, Fused) else after.reason
+        gets = f"fuses {cause.value} states" if fused else "hands over captured states"
         yield self.finding(
             view,
             place=before.reason.key,
-            message=f"{view.engine} fuses {after.count.value} states;"
-            " the drafter was trained on the last one alone",
+            message=f"{view.engine} {gets}; the drafter was trained on the last one alone",
             expected=with_source(before.reason),
-            found=with_source(after.count),
-            advice=remedy(view, after.count),
+            found=with_source(cause),
+            advice=remedy(view, cause),
             source=cited(view, "use_aux_hidden_state"),
         )
 
@@ -170,32 +173,6 @@ class FusionBiasDiffers(FactRule):
     effect = "a constant is missing from every fused state"
 
 
-class LastStateDiffers(FactRule):
-    """The one state of the target, taken from the other side of its final norm.
-
-    What it checks
-        For a drafter that was trained on one state of the target: whether that state is taken
-        before or after the target's final norm.
-
-    Why it matters
-        The two differ in scale and by the norm's gains.
-
-    How to fix it
-        No config states it: serve the drafter where the state is the one it was trained on.
-
-    Example
-        An EAGLE-2 style head, use_aux_hidden_state false, trained on un-normed states.
-    """
-
-    code = "F306"
-    name = "last-state-differs"
-    written = False
-    facts = ("conditioning.after_final_norm",)
-    words = ("last state",)
-    saying = "{engine} takes the state with after_final_norm = {served}; trained with {trained}"
-    effect = "the drafter sees a state of another scale"
-
-
 class TwoFusionNorms(TrainedRule):
     """Both norms before fc at once.
 
@@ -240,6 +217,5 @@ RULES = (
     FusionInputsDiffer(),
     FusionNormDiffers(),
     FusionBiasDiffers(),
-    LastStateDiffers(),
     TwoFusionNorms(),
 )

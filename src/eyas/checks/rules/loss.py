@@ -7,12 +7,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from eyas.checks.view import View
-from eyas.spec import Initialisation, Landing, Unfilled
+from eyas.spec import Initialisation, Landing, LastState, Unfilled, Unfused
 
 FUSED = {
     "qkv_proj": ("q_proj", "k_proj", "v_proj"),
     "gate_up_proj": ("gate_proj", "up_proj"),
 }
+BEFORE_FC: tuple[str, ...] = ("fc.", "fc_norm.", "input_norm.")
 LAYER = re.compile(r"layers\.(\d+)\.")
 
 
@@ -92,14 +93,23 @@ def gaps(view: View, landing: Landing) -> list[list[Gap]]:
     Left out are parameters that the engine never computes with, and biases of zeros.
     """
     roles = view.trained.roles
+    unused = BEFORE_FC if bypasses_fc(view) else ()
     explained = {p for t in landing.lost if t.name in roles for p in parts_of(roles[t.name])}
     groups: dict[str, list[Gap]] = {}
     for gap in _all_gaps(landing):
         if gap.role is None or gap.role in explained or _changes_nothing(gap):
             continue
+        if gap.role.startswith(unused):
+            continue
         key = gap.parameter if _layer(gap.role) is None else "layers"
         groups.setdefault(key, []).append(gap)
     return list(groups.values())
+
+
+def bypasses_fc(view: View) -> bool:
+    """Whether the engine computes with nothing up to fc, which F301 tells where it is a loss."""
+    conditioning = getattr(view.served.spec, "conditioning", None)
+    return isinstance(conditioning, LastState | Unfused)
 
 
 def _changes_nothing(gap: Gap) -> bool:

@@ -51,13 +51,21 @@ class TrainedRule(Rule):
     def _look(self, trained: Trained) -> Iterator[Finding | Skip]: ...
 
     def finding(
-        self, *, place: str, message: str, expected: str, found: str, advice: str
+        self,
+        *,
+        place: str,
+        message: str,
+        expected: str,
+        found: str,
+        advice: str,
+        severity: Severity | None = None,
+        source: str | None = None,
     ) -> Finding:
-        """A finding of this rule."""
+        """A finding of this rule; `source` is where the engine that it speaks of is read."""
         return Finding(
             code=self.code,
             name=self.name,
-            severity=self.severity,
+            severity=self.severity if severity is None else severity,
             engine=None,
             version=None,
             runner=None,
@@ -67,7 +75,7 @@ class TrainedRule(Rule):
             found=found,
             effect=self.effect,
             help=advice,
-            source=None,
+            source=source,
         )
 
 

@@ -2,18 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from eyas.checks.finding import Finding, Skip
-from eyas.checks.rules.fact import with_source
-from eyas.checks.rules.rule import NO_TARGET, TrainedRule
-from eyas.checks.view import Trained
+from eyas.checkpoint.header import TORCH_NAMES
+from eyas.checks.finding import Finding, Severity, Skip
+from eyas.checks.rules.convention import other_reading
+from eyas.checks.rules.fact import spoken, with_source
+from eyas.checks.rules.rule import NO_TARGET, TrainedRule, ViewRule
+from eyas.checks.view import Trained, View
 from eyas.errors import TargetError
-from eyas.spec import Eagle3Spec, Fused, boundaries_of
+from eyas.spec import (
+    Eagle3Spec,
+    Fact,
+    Fused,
+    Origin,
+    Rope,
+    boundaries_of,
+    declared,
+    inferred,
+)
 
 if TYPE_CHECKING:
     from eyas.checkpoint import TargetFacts
+
+
+LONGEST = "longest sequence"  # what engines' launch keys call it
 
 
 def unstated(target: TargetFacts, key: str) -> str:
@@ -60,45 +74,6 @@ class WidthMismatch(TrainedRule):
             )
 
 
-class VocabularyMismatch(TrainedRule):
-    """The target has another vocabulary than the drafter was trained for.
-
-    What it checks
-        vocab_size of the drafter against vocab_size of the target.
-
-    Why it matters
-        Draft ids are the target's ids or are mapped to them: in another vocabulary they name other
-        tokens, and nothing is accepted.
-
-    How to fix it
-        Name the target that the drafter was trained for.
-
-    Example
-        A drafter of Qwen3 (151,936 tokens) under Llama 3 (128,256).
-    """
-
-    code = "T702"
-    name = "vocabulary-mismatch"
-    effect = "draft ids name other tokens of the target; nothing is accepted"
-
-    def _look(self, trained: Trained) -> Iterator[Finding | Skip]:
-        spec, target = trained.spec, trained.target
-        if not isinstance(spec, Eagle3Spec):
-            return
-        if target is None or target.vocab_size is None:
-            yield self.skip(NO_TARGET if target is None else unstated(target, "vocab_size"))
-        elif spec.vocab_size.value != target.vocab_size:
-            size = spec.vocab_size
-            yield self.finding(
-                place=size.key,
-                message=f"the drafter is for a vocabulary of {size.value} tokens,"
-                f" the target has {target.vocab_size}",
-                expected=f"a target with {size.value} tokens ({size.key})",
-                found=f"vocab_size {target.vocab_size} ({target.location})",
-                advice=f"eyas inspect {trained.draft}",
-            )
-
-
 class BoundaryOutside(TrainedRule):
     """A captured boundary that the target does not have.
 
@@ -129,6 +104,8 @@ class BoundaryOutside(TrainedRule):
             yield self.skip(NO_TARGET if target is None else unstated(target, "num_hidden_layers"))
             return
         boundaries = spec.conditioning.boundaries
+        if other_reading(trained) is not None:
+            return  # B602 tells it
         try:
             boundaries_of(boundaries.value, target.num_layers)
         except TargetError as error:
@@ -141,4 +118,172 @@ class BoundaryOutside(TrainedRule):
             )
 
 
-RULES = (WidthMismatch(), VocabularyMismatch(), BoundaryOutside())
+class PositionsBelowTarget(ViewRule):
+    """A drafter with fewer positions than the target serves.
+
+    What it checks
+        max_position_embeddings of the drafter against the target's, where the launch does not say
+        how long sequences may become: engines then serve up to the target's limit.
+
+    Why it matters
+        The drafter was never trained beyond its limit. SGLang sizes the rotary table by it; vLLM
+        raises it to the target's, and acceptance falls where training ended.
+
+    How to fix it
+        Launch with the context that is needed (context_length, max_model_len), or train the
+        drafter on longer sequences.
+
+    Example
+        A drafter with 2048 positions under Llama-3.1-8B, which serves 131072.
+    """
+
+    code = "T704"
+    name = "positions-below-target"
+    severity = Severity.WARNING
+    effect = "acceptance can collapse beyond the drafter's limit"
+
+    def _look(self, view: View) -> Iterator[Finding | Skip]:
+        spec, target = view.trained.spec, view.trained.target
+        if not isinstance(spec, Eagle3Spec) or target is None or view.served.context is not None:
+            return
+        limit, served = spec.max_position_embeddings, target.max_position_embeddings
+        if limit.value is None or served is None or limit.value >= served:
+            return
+        yield self.finding(
+            view,
+            place=limit.key,
+            message=f"the drafter has {limit.value} positions, and {view.engine} serves the target"
+            f" up to {served}",
+            expected=f"at least {served} ({target.location} :: max_position_embeddings)",
+            found=with_source(limit),
+            advice=f"launch with {_context_option(view)}={limit.value}, or measure acceptance"
+            " beyond that",
+            source=None,
+        )
+
+
+class RopeUnlikeTarget(TrainedRule):
+    """Another rotary embedding than the target's.
+
+    What it checks
+        Where both configs state one: theta, kind and scaling of the drafter's rotary embedding
+        against the target's.
+
+    Why it matters
+        Most trainers take the target's, so that a difference is often a value that was lost on the
+        way: a converter that drops rope_scaling, or theta left at 10000. Some mean it: ModelOpt
+        trains plainly and exports yarn. The files cannot tell the two apart.
+
+    How to fix it
+        Ask the trainer, or measure acceptance with both.
+
+    Example
+        A drafter of Llama-3.1-8B with theta 500000 and no llama3 scaling.
+    """
+
+    code = "T705"
+    name = "rope-unlike-target"
+    severity = Severity.WARNING
+    effect = (
+        "if the drafter was trained with the target's: other distances (2.387 instead of 2.497)"
+    )
+
+    def _look(self, trained: Trained) -> Iterator[Finding | Skip]:
+        spec, target = trained.spec, trained.target
+        if not isinstance(spec, Eagle3Spec) or target is None or target.rope is None:
+            return
+        rope = spec.rope
+        if rope.origin is Origin.ASSUMED or _alike(rope.value, target.rope):  # N506 tells the first
+            return
+        yield self.finding(
+            place=rope.key,
+            message=f"the drafter rotates with {spoken(rope.value)}; the target with"
+            f" {spoken(target.rope)}",
+            expected=f"{spoken(target.rope)} ({target.location})",
+            found=with_source(rope),
+            advice="ask the trainer, or measure acceptance with both",
+        )
+
+
+class TypeUnlikeTarget(TrainedRule):
+    """Weights of another number type than the target computes with.
+
+    What it checks
+        The type that the drafter's config states (torch_dtype, dtype), else the one that its
+        matrices are stored in, against the target's.
+
+    Why it matters
+        An engine that takes each type from its own config multiplies states of one type with
+        matrices of another and raises; one that converts can overflow: a drafter trained in
+        bfloat16 had 0 of 1100 tokens accepted in float16.
+
+    How to fix it
+        Launch both with one --dtype, the one that the drafter was trained in.
+
+    Example
+        A float16 drafter under a bfloat16 target.
+    """
+
+    code = "T706"
+    name = "type-unlike-target"
+    severity = Severity.WARNING
+    effect = "an error where the two meet, or an overflow (0 of 1100 accepted seen)"
+
+    def _look(self, trained: Trained) -> Iterator[Finding | Skip]:
+        target = trained.target
+        if not isinstance(trained.spec, Eagle3Spec) or target is None or target.dtype is None:
+            return
+        kind = number_type(trained)
+        wanted = target.dtype.removeprefix("torch.")
+        if kind is None or kind.value == wanted or wanted not in TORCH_NAMES.values():
+            return
+        yield self.finding(
+            place=kind.key,
+            message=f"the drafter is in {kind.value}, the target in {wanted}",
+            expected=f"{wanted} ({target.location})",
+            found=f"{kind.value} ({kind.key})",
+            advice=f"launch both with --dtype {kind.value}, or export the drafter in {wanted}",
+        )
+
+
+def number_type(trained: Trained) -> Fact[str] | None:
+    """torch's name of the drafter's number type: as stated, else as its matrices are stored."""
+    config, file = trained.checkpoint.config, trained.checkpoint.config_file
+    for section in ("", "transformer_layer_config"):
+        table = config.get(section) if section else config
+        for key in ("dtype", "torch_dtype"):
+            value = table.get(key) if isinstance(table, Mapping) else None
+            if isinstance(value, str):
+                place = f"{section}.{key}" if section else key
+                return declared(value.removeprefix("torch."), f"{file} :: {place}")
+    for name, role in trained.roles.items():
+        stored = TORCH_NAMES.get(trained.checkpoint.tensors[name].dtype)
+        if role.endswith("_proj.weight") and stored is not None:
+            return inferred(stored, trained.checkpoint.place(name))
+    return None
+
+
+def _context_option(view: View) -> str:
+    """The launch option of the engine that bounds the length of sequences."""
+    from eyas.engines.catalogue import engine_named
+
+    engine = engine_named(view.served.engine)
+    keys = () if engine is None else engine.launch_keys
+    return next((key.name for key in keys if key.meaning == LONGEST), "the longest sequence")
+
+
+def _alike(one: Rope, other: Rope) -> bool:
+    """Whether two rotary embeddings turn alike; numbers that are null say nothing."""
+    if (one.theta, one.kind) != (other.theta, other.kind):
+        return False
+    stated = [{k: v for k, v in rope.scaling.items() if v is not None} for rope in (one, other)]
+    return one.kind == "default" or stated[0] == stated[1]
+
+
+RULES = (
+    WidthMismatch(),
+    BoundaryOutside(),
+    PositionsBelowTarget(),
+    RopeUnlikeTarget(),
+    TypeUnlikeTarget(),
+)
