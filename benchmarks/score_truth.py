@@ -48,7 +48,14 @@ FLOOR_ENGINES = (
     "sglang@0.5.23",
     "vllm@0.32.0:v1",
 )
-ALL_ENGINES = (*FLOOR_ENGINES, "sglang@0.5.16", "sglang@0.5.18", "sglang@0.5.22")
+ALL_ENGINES = (
+    *FLOOR_ENGINES,
+    "sglang@0.4.9",
+    "sglang@0.5.4.post3",
+    "sglang@0.5.16",
+    "sglang@0.5.18",
+    "sglang@0.5.22",
+)
 _STAGES = {Stage.CONFIG: "config", Stage.CONSTRUCT: "construct", Stage.LOAD: "load"}
 
 Record = Mapping[str, Any]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from eyas.engines.sglang.contract import Contract
+from eyas.engines.version import version_of
 from eyas.spec import Claim
 
 _EAGLE3 = "sglang/srt/models/llama_eagle3.py"
@@ -35,6 +36,17 @@ SIZES = _claim(
     " target_hidden_size counts as given even when it is null",
     _EAGLE3,
     "151-167",
+)
+NULL_HEAD = _claim(
+    "draft_vocab_size is handed to the head as it is, and null raises",
+    _EAGLE3,
+    "188-196",
+    "0.4.9",
+)
+ACTIVATION = _claim(
+    "another activation than silu raises ValueError",
+    "sglang/srt/models/llama.py",
+    "116-119",
 )
 ONE_LAYER = _claim(
     'more than one decoder layer raises "EAGLE3 currently only supports 1 layer"',
@@ -143,6 +155,12 @@ LAST_STATE = _claim(
     "sglang/srt/layers/logits_processor.py",
     "868-871",
 )
+NO_SWITCH = _claim(
+    "use_aux_hidden_state is read nowhere before 0.5.8: EAGLE3 always captures",
+    "sglang/srt/model_executor/model_runner.py",
+    "488-509",
+    "0.5.4.post3",
+)
 ROPE_PARAMETERS = _claim(
     "this version runs on transformers 4, which does not know rope_parameters: rope_theta and"
     " rope_scaling alone are read",
@@ -150,6 +168,113 @@ ROPE_PARAMETERS = _claim(
     "251-252",
     "0.5.8",
 )
+
+
+_LATENT = "sglang/srt/models/kimi_k25_eagle3.py"
+
+LATENT_TYPE = _claim(
+    "model_type kimi_k2 is added to transformers' registry from 0.5.12 on; before, AutoConfig"
+    " raises",
+    "sglang/srt/utils/hf_transformers/common.py",
+    "130-133",
+    "0.5.12",
+)
+LATENT_CONSTRUCTION = _claim(
+    "the MLA class needs q_lora_rank and one layer, and its MLP takes silu alone"
+    " (deepseek_v2.py:330-333)",
+    _LATENT,
+    "114-117, 243-244",
+)
+LATENT_NAMES = _claim(
+    "the decoder layer is model.midlayer: a name that begins with layers.0. is read as midlayer.,"
+    " and model. is put before every name but lm_head.*, so a name that has it already is unknown",
+    _LATENT,
+    "448-450",
+)
+LATENT_SKIP = _claim(
+    "a tensor whose name is no parameter is skipped with a warning, and nothing checks that every"
+    " parameter was filled",
+    _LATENT,
+    "494-499",
+)
+LATENT_JOIN = _claim(
+    "q_a_proj and kv_a_proj_with_mqa are held back until both are there and joined; one without the"
+    " other is dropped without a log line",
+    _LATENT,
+    "467-492",
+)
+LATENT_MAP = _claim(
+    "a tensor called d2t, alone or after a dot, becomes hot_token_id = d2t + arange; without one"
+    " draft ids are used as target ids",
+    _LATENT,
+    "437-441",
+)
+LATENT_RESIDUAL = _claim(
+    "norm_before_residual is read nowhere: the residual is the state before hidden_norm",
+    _LATENT,
+    "159-162",
+)
+LATENT_EMBEDDING = _claim(
+    "the target's embedding replaces the drafter's, unless target_hidden_size is a number other"
+    " than hidden_size",
+    _LATENT,
+    "404-413",
+)
+LATENT_WIDTH = _claim(
+    "fc runs only if the captured width differs from the embedding's; equal widths skip it"
+    " without a word, any other mismatch raises at the first forward pass",
+    _LATENT,
+    "285-294",
+)
+
+LLAMA_CLASS = _claim(
+    "architectures LlamaForCausalLM is an ordinary Llama model, for a drafter too: its parameters"
+    " are an embedding, its layers, a norm and a head of vocab_size rows",
+    "sglang/srt/models/llama.py",
+    "434-463, 570-579",
+)
+EAGLE_CLASS = _claim(
+    "LlamaForCausalLMEagle is the class of EAGLE-1 and EAGLE-2: fc takes the embedding and one"
+    " state, model. is put before every name, and a head is never loaded",
+    "sglang/srt/models/llama_eagle.py",
+    "91, 106-108, 146-150",
+)
+LLAMA_SKIP = _claim(
+    "a tensor whose name is no parameter is skipped with a warning, and nothing checks that every"
+    " parameter was filled",
+    "sglang/srt/models/llama.py",
+    "752-779",
+)
+UNKNOWN_PART = _claim(
+    "q, k, v, gate or up of a layer that is not there raises KeyError; from 0.4.9.post2 on it is"
+    " skipped with a warning",
+    "sglang/srt/models/llama.py",
+    "572-580",
+    "0.4.9",
+)
+NO_MAP_ATTRIBUTE = _claim(
+    "after sharing the embedding EAGLE3 reads the drafter's hot_token_id, which only the EAGLE-3"
+    " classes have: AttributeError",
+    "sglang/srt/speculative/eagle_worker_v2.py",
+    "365-369",
+)
+
+
+def no_capture(contract: Contract) -> Claim:
+    """What becomes of a target that cannot hand over states."""
+    if contract.number >= version_of("0.5.23"):
+        return _claim(
+            "a target whose class has no set_eagle3_layers_to_capture raises ValueError",
+            "sglang/srt/model_executor/model_runner_components/attention_backend_setup.py",
+            "54-61",
+        )
+    return _claim(
+        "set_eagle3_layers_to_capture is called on the target's model whether or not its class has"
+        " it: AttributeError (0.5.11, model_runner.py:821; 0.5.22, attention_backend_setup.py:55)",
+        "sglang/srt/model_executor/model_runner.py",
+        "341",
+        "0.4.9",
+    )
 
 
 def width_check(contract: Contract) -> Claim:

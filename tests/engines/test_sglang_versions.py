@@ -1,0 +1,60 @@
+"""Where the Llama EAGLE-3 class changed between versions, each side of the change."""
+
+from __future__ import annotations
+
+import pytest
+from tests.engines.drafters import INNER, H, V, flat_config, shapes
+from tests.engines.sglang import served
+
+from eyas.spec import Fused, LastState, Ownership, Stage
+
+
+@pytest.mark.parametrize(("version", "read"), [("0.5.16", False), ("0.5.17", True)])
+def test_norm_before_fc_is_read_from_0_5_17_on(version: str, read: bool) -> None:
+    result = served(version, flat_config(norm_before_fc=True), shapes())
+    assert result.spec.conditioning.input_norm.value is read
+
+
+@pytest.mark.parametrize(
+    ("version", "kind"), [("0.4.9", Fused), ("0.5.7", Fused), ("0.5.8", LastState)]
+)
+def test_use_aux_hidden_state_is_read_from_0_5_8_on(version: str, kind: type) -> None:
+    config = flat_config(eagle_config={"use_aux_hidden_state": False})
+    assert isinstance(served(version, config, shapes()).spec.conditioning, kind)
+
+
+@pytest.mark.parametrize(("version", "stage"), [("0.5.1", Stage.CONSTRUCT), ("0.5.2", None)])
+def test_a_null_draft_vocab_size_shares_the_head_from_0_5_2_on(
+    version: str, stage: Stage | None
+) -> None:
+    config = flat_config() | {"draft_vocab_size": None}
+    result = served(version, config, shapes() | {"lm_head.weight": (V, H)})
+    assert (result.refusal and result.refusal.stage) is stage
+    if stage is None:
+        assert result.spec.head.value is Ownership.TARGET
+
+
+@pytest.mark.parametrize(("version", "stage"), [("0.5.2", Stage.LOAD), ("0.5.3", None)])
+def test_a_short_down_proj_is_completed_with_zeros_from_0_5_3_on(
+    version: str, stage: Stage | None
+) -> None:
+    tensors = shapes() | {"midlayer.mlp.down_proj.weight": (H, 10)}
+    refusal = served(version, flat_config(), tensors).refusal
+    assert (refusal and refusal.stage) is stage
+
+
+@pytest.mark.parametrize("version", ["0.4.9", "0.5.4.post3", "0.5.11", "0.5.23"])
+def test_another_activation_is_refused(version: str) -> None:
+    refusal = served(version, flat_config(hidden_act="gelu"), shapes()).refusal
+    assert refusal.stage is Stage.CONSTRUCT
+    assert "hidden_act is gelu" in refusal.message
+
+
+def test_llama_4_has_its_own_key_for_the_inner_width() -> None:
+    config = flat_config(
+        model_type="llama4_text", intermediate_size=5 * INNER, intermediate_size_mlp=INNER
+    )
+    result = served("0.5.23", config, shapes())
+    assert result.refusal is None
+    assert result.spec.intermediate_size.value == INNER
+    assert result.landing.unfilled == ()
