@@ -131,7 +131,7 @@ def test_halves_that_only_fit_together_are_not_checked() -> None:
     [
         ("0.5.11", {}, Stage.CONFIG),
         ("0.5.11", {"model_type": "llama"}, Stage.CONSTRUCT),
-        (NEW, {"q_lora_rank": None}, Stage.CONSTRUCT),
+        (NEW, {"q_lora_rank": None, "model_type": "llama"}, Stage.CONSTRUCT),
         (NEW, {"num_hidden_layers": 2}, Stage.CONSTRUCT),
         (NEW, {"hidden_act": "gelu"}, Stage.CONSTRUCT),
         (NEW, {"eagle_aux_hidden_state_layer_ids": [1, 2]}, Stage.LOAD),
@@ -139,6 +139,12 @@ def test_halves_that_only_fit_together_are_not_checked() -> None:
 )
 def test_what_is_refused(version: str, changes: dict[str, Any], stage: Stage) -> None:
     assert served(version, config(**changes), shapes()).refusal.stage is stage
+
+
+def test_a_null_query_rank_is_refused_and_an_absent_one_has_an_unknown_default() -> None:
+    null = served(NEW, config() | {"q_lora_rank": None}, shapes())
+    assert null.refusal.stage is Stage.CONSTRUCT
+    assert isinstance(outcome(NEW, config(q_lora_rank=None), shapes()), NotChecked)
 
 
 def test_ids_at_the_top_level_size_fc_and_are_not_captured() -> None:

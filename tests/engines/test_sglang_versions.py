@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from tests.engines.drafters import INNER, H, V, flat_config, shapes
-from tests.engines.sglang import served
+from tests.engines.sglang import outcome, served
 
-from eyas.spec import Fused, LastState, Ownership, Stage
+from eyas.spec import Fused, LastState, NotChecked, Origin, Ownership, Served, Stage
 
 
 @pytest.mark.parametrize(("version", "read"), [("0.5.16", False), ("0.5.17", True)])
@@ -58,3 +60,38 @@ def test_llama_4_has_its_own_key_for_the_inner_width() -> None:
     assert result.refusal is None
     assert result.spec.intermediate_size.value == INNER
     assert result.landing.unfilled == ()
+
+
+@pytest.mark.parametrize("version", ["0.5.11", "0.5.12", "0.5.23"])
+def test_a_window_is_known_from_0_5_12_on(version: str) -> None:
+    result = outcome(version, flat_config(), shapes(), "speculative_draft_window_size=64")
+    if version == "0.5.11":
+        assert isinstance(result, NotChecked)
+        return
+    assert isinstance(result, Served)
+    assert result.slides is not None
+    assert (result.slides.value, result.slides.origin) == (True, Origin.DECLARED)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"partial_rotary_factor": 0.5},
+        {"rope_is_neox_style": False},
+        {"rope_parameters": {"rope_theta": 5000.0, "partial_rotary_factor": 0.5}},
+    ],
+)
+def test_a_rope_that_no_spec_can_say_is_not_checked(changes: dict[str, Any]) -> None:
+    assert isinstance(outcome("0.5.23", flat_config(**changes), shapes()), NotChecked)
+
+
+def test_a_rope_of_ones_is_read() -> None:
+    config = flat_config(partial_rotary_factor=1.0, rope_is_neox_style=True)
+    assert served("0.5.23", config, shapes()).refusal is None
+
+
+@pytest.mark.parametrize(("version", "kind"), [("0.5.1", "yarn"), ("0.5.2", "default")])
+def test_sections_make_the_default_rope_from_0_5_2_on(version: str, kind: str) -> None:
+    scaling = {"type": "yarn", "factor": 2.0, "mrope_section": [1, 1]}
+    rope = served(version, flat_config(rope_scaling=scaling), shapes()).spec.rope
+    assert rope.value.kind == kind

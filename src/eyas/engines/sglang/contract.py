@@ -34,10 +34,12 @@ class Contract:
     first_id_decides: bool
     gpt_oss_last_layer: bool
     rope_parameters: bool
+    sections_are_default: bool
     guesses_model_type: bool
     zero_pads: bool
     bias: Initialisation
     width_check: str
+    draft_window: bool
     skips_unknown_parts: bool
     latent: bool
     latent_fc_norm: bool
@@ -68,10 +70,12 @@ def contract_of(version: Version, typed: str) -> Contract:
         gpt_oss_last_layer=since("0.5.17"),
         # 0.5.9 pins transformers 4.57.1, 0.5.10 pins 5.3.0.
         rope_parameters=since("0.5.10"),
+        sections_are_default=since("0.5.2"),
         guesses_model_type=not since("0.5.10"),
         zero_pads=since("0.5.3rc2"),
         bias=Initialisation.ZEROS if since("0.5.9") else Initialisation.MEMORY,
         width_check=_width_check(version),
+        draft_window=named_layers,
         skips_unknown_parts=since("0.4.9.post2"),
         latent=named_layers,
         latent_fc_norm=since("0.5.13"),

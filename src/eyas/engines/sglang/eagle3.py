@@ -5,11 +5,11 @@ from __future__ import annotations
 from eyas.checkpoint import TargetFacts
 from eyas.engines.capture import Capture, replaced_by_target, target_width
 from eyas.engines.loading import Loading
-from eyas.engines.sglang import claims, latent_loader, loader
+from eyas.engines.sglang import claims, latent_claims, latent_loader, loader
 from eyas.engines.sglang.boundaries import capture_of
 from eyas.engines.sglang.contract import Contract
 from eyas.engines.sglang.drafter import Drafter
-from eyas.engines.sglang.launch import ALGORITHM_KEY, uses_graphs
+from eyas.engines.sglang.launch import ALGORITHM_KEY, WINDOW_KEY, uses_graphs
 from eyas.engines.sglang.request import Answer, Request
 from eyas.engines.sglang.targets import require_capture
 from eyas.engines.spec_of import (
@@ -41,7 +41,11 @@ from eyas.spec import (
 def read_eagle3(request: Request, drafter: Drafter, answer: Answer) -> None:
     """Fill `answer` with what becomes of `drafter`; refuses where SGLang raises."""
     config, contract = drafter.config, request.contract
-    answer.slides = assumed(False, config.key("layer_types"), whose=config.whose)
+    answer.slides = (
+        declared(True, WINDOW_KEY)
+        if request.windowed
+        else assumed(False, config.key("layer_types"), whose=config.whose)
+    )
     capture = capture_of(
         config.get("eagle_config"),
         contract,
@@ -50,6 +54,8 @@ def read_eagle3(request: Request, drafter: Drafter, answer: Answer) -> None:
         stop=config.stop,
     )
     answer.claims += _claims(drafter, capture, contract, eagle=request.eagle)
+    if request.windowed:
+        answer.claims.append(claims.DRAFT_WINDOW)
     spec = _spec(request, drafter, capture)
     answer.spec = spec
     loading = _load(request, drafter)
@@ -99,13 +105,13 @@ def _claims(drafter: Drafter, capture: Capture, contract: Contract, *, eagle: bo
 def _class_claims(drafter: Drafter, contract: Contract) -> list[Claim]:
     if drafter.latent is not None:
         return [
-            claims.LATENT_NAMES,
-            claims.LATENT_SKIP,
-            claims.LATENT_MAP,
-            claims.LATENT_RESIDUAL,
-            claims.LATENT_EMBEDDING,
+            latent_claims.NAMES,
+            latent_claims.SKIP,
+            latent_claims.MAP,
+            latent_claims.RESIDUAL,
+            latent_claims.EMBEDDING,
             claims.TIED_HEAD if drafter.tied.value else claims.HEAD,
-            claims.LATENT_WIDTH,
+            latent_claims.WIDTH,
         ]
     used = [
         claims.layer_names(contract),
@@ -228,5 +234,5 @@ def _require_width(request: Request, drafter: Drafter, capture: Capture, spec: E
             Stage.FIRST_REQUEST,
             f"the target hands over {states} states of {one}, together {states * one} wide, and fc"
             f" takes {wanted}",
-            claims.width_check(request.contract) if drafter.latent is None else claims.LATENT_WIDTH,
+            claims.width_check(request.contract) if drafter.latent is None else latent_claims.WIDTH,
         )

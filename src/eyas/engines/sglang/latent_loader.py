@@ -10,7 +10,7 @@ from eyas.engines.decoder import Block, feed_forward, fused_name, layer_norms
 from eyas.engines.latent import LatentSizes, latent_attention
 from eyas.engines.loading import Loading
 from eyas.engines.parameter import Fit, Parameter, whole
-from eyas.engines.sglang import claims
+from eyas.engines.sglang import latent_claims
 from eyas.engines.sglang.contract import Contract
 from eyas.engines.sglang.drafter import Drafter
 from eyas.engines.sglang.loader import (
@@ -94,9 +94,9 @@ def load(tensors: Iterable[TensorHeader], parameters: Iterable[Parameter]) -> Lo
         else:
             loading.log(f"Eagle3 MLA: skipping unexpected weight {name}")
             loading.leave(tensor, Fate.LOST, f"{full} is no parameter: skipped, with a warning")
-    for full, tensor in waiting.items():
+    for full, half in waiting.items():
         other = _KEY_VALUE if _QUERY in full else _QUERY
-        loading.leave(tensor, Fate.LOST, f"waits for a {other} that never comes: dropped, no log")
+        loading.leave(half, Fate.LOST, f"waits for a {other} that never comes: dropped, no log")
     return loading
 
 
@@ -127,7 +127,7 @@ def _join(
             Stage.LOAD,
             f"tensors {halves[_QUERY].name} and {halves[_KEY_VALUE].name} are {_size(query)} and"
             f" {_size(key_value)}, but parameter {fused} wants {_size(wanted)} of them together",
-            claims.LATENT_JOIN,
+            latent_claims.JOIN,
         )
     rank = known[fused].parts[0].rows
     if query[0] != rank:
@@ -135,8 +135,8 @@ def _join(
             f"{halves[_QUERY].name} has {query[0]} rows where the config says {rank}, and what the"
             " MLA class makes of rows that belong to the other half is not read"
         )
-    for half, header in halves.items():
-        put(loading, header, fused, _PARTS[half])
+    for half, key in _PARTS.items():
+        put(loading, halves[half], fused, key)
 
 
 def _size(shape: tuple[int, ...]) -> str:

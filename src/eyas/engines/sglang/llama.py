@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from eyas.engines.capture import target_width, uses_states
 from eyas.engines.config import ConfigView
-from eyas.engines.sglang import claims
+from eyas.engines.sglang import claims, llama_claims
 from eyas.engines.sglang.eagle3 import tied_eagle
 from eyas.engines.sglang.llama_loader import load, parameters_of
 from eyas.engines.sglang.request import Answer, Request
 from eyas.engines.sglang.targets import require_capture
 from eyas.engines.sizes import Sizes, sizes_of
 from eyas.engines.stop import Refused
-from eyas.spec import FromTarget, Recognised, Stage
+from eyas.spec import Claim, FromTarget, Recognised, Stage
 
 _EMBEDDING = {"model.embed_tokens.weight": FromTarget(what="embed_tokens.weight")}
 _HEAD = {"lm_head.weight": FromTarget(what="lm_head.weight")}
@@ -36,7 +36,7 @@ def read_llama(request: Request, config: ConfigView, answer: Answer, *, eagle: b
             f"{activation.key} is {activation.value}, and silu alone is supported",
             claims.ACTIVATION,
         )
-    answer.claims += [claims.EAGLE_CLASS if eagle else claims.LLAMA_CLASS, claims.LLAMA_SKIP]
+    answer.claims += [_class_claim(eagle), llama_claims.LLAMA_SKIP]
     answer.spec = _spec(eagle)
     parameters = parameters_of(config, sizes, contract, eagle=eagle)
     tensors = request.checkpoint.tensors.values()
@@ -58,7 +58,7 @@ def read_llama(request: Request, config: ConfigView, answer: Answer, *, eagle: b
         Stage.JOIN,
         f"{config.key('architectures')} makes SGLang build a class without hot_token_id, which the"
         " algorithm EAGLE3 asks every drafter for",
-        claims.NO_MAP_ATTRIBUTE,
+        llama_claims.NO_MAP_ATTRIBUTE,
     )
 
 
@@ -82,5 +82,9 @@ def _require_width(request: Request, sizes: Sizes, *, eagle: bool) -> None:
         raise Refused(
             Stage.FIRST_REQUEST,
             f"the target's embedding is {one} wide and the drafter {hidden}",
-            claims.EAGLE_CLASS if eagle else claims.LLAMA_CLASS,
+            _class_claim(eagle),
         )
+
+
+def _class_claim(eagle: bool) -> Claim:
+    return llama_claims.EAGLE_CLASS if eagle else llama_claims.LLAMA_CLASS

@@ -14,7 +14,7 @@ from eyas.engines.config import ConfigView
 from eyas.engines.decoder import Block, feed_forward, fused_name
 from eyas.engines.loading import Loading
 from eyas.engines.parameter import Parameter, vocabulary, whole
-from eyas.engines.sglang import claims
+from eyas.engines.sglang import llama_claims
 from eyas.engines.sglang.contract import Contract
 from eyas.engines.sglang.loader import FREQUENCIES, MASK, put
 from eyas.engines.sizes import Sizes
@@ -118,7 +118,7 @@ def _place(loading: Loading, tensor: TensorHeader, name: str, contract: Contract
         raise Refused(
             Stage.LOAD,
             f"tensor {tensor.name} becomes {full}, which is no parameter",
-            claims.UNKNOWN_PART,
+            llama_claims.UNKNOWN_PART,
         )
     loading.log(f"Parameter {full} not found in params_dict")
     if "t2d" in name:

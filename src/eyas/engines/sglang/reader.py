@@ -6,12 +6,13 @@ from eyas.checkpoint import Checkpoint, TargetFacts
 from eyas.engines.launch import Settings, context_of
 from eyas.engines.sglang.architecture import ModelClass, model_class
 from eyas.engines.sglang.contract import contract_of
-from eyas.engines.sglang.drafter import draft_config, drafter_of, latent_drafter_of
+from eyas.engines.sglang.drafter import draft_config, drafter_of
 from eyas.engines.sglang.eagle3 import read_eagle3
-from eyas.engines.sglang.launch import CONTEXT
+from eyas.engines.sglang.latent_drafter import latent_drafter_of
+from eyas.engines.sglang.launch import CONTEXT, WINDOW_KEY
 from eyas.engines.sglang.llama import read_llama
 from eyas.engines.sglang.request import Answer, Request
-from eyas.engines.stop import Refused
+from eyas.engines.stop import NotCovered, Refused
 from eyas.engines.version import version_of
 from eyas.spec import Refusal, Served
 
@@ -50,6 +51,10 @@ def _read(request: Request, answer: Answer) -> None:
     contract = request.contract
     config = draft_config(request.checkpoint, contract)
     built = model_class(config, contract)
+    if request.windowed and not (contract.draft_window and built is ModelClass.EAGLE3):
+        raise NotCovered(
+            f"{WINDOW_KEY} is known of SGLang's {ModelClass.EAGLE3.value} alone, from 0.5.12 on"
+        )
     match built:
         case ModelClass.EAGLE3:
             read_eagle3(request, drafter_of(config, contract), answer)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from eyas.checkpoint import Checkpoint, TargetFacts
 from eyas.engines.launch import Settings
 from eyas.engines.sglang.contract import Contract
-from eyas.engines.sglang.launch import serves_as_eagle
+from eyas.engines.sglang.launch import WINDOW, serves_as_eagle
 from eyas.spec import Claim, DraftSpec, Fact, Landing
 
 
@@ -24,6 +24,11 @@ class Request:
     def eagle(self) -> bool:
         """Whether it is launched as an EAGLE-1/2 head."""
         return serves_as_eagle(self.settings)
+
+    @property
+    def windowed(self) -> bool:
+        """Whether the launch narrows the drafter's attention to a window."""
+        return WINDOW in self.settings
 
 
 @dataclass(slots=True, kw_only=True)
