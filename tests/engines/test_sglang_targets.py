@@ -57,3 +57,23 @@ def test_nothing_is_asked_of_a_target_that_hands_over_one_state(
 ) -> None:
     config, architecture = flat_config(**changes), "Gemma2ForCausalLM"
     assert served("0.5.23", config, shapes(), *options, architecture=architecture).refusal is None
+
+
+@pytest.mark.parametrize(
+    ("architecture", "version", "captured"),
+    [
+        ("LlamaForCausalLM", "0.5.23", (3, 6)),
+        ("Gemma4ForCausalLM", "0.5.12", (3, 6, 12)),
+        ("GptOssForCausalLM", "0.5.16", (3, 6)),
+        ("GptOssForCausalLM", "0.5.17", (3, 6, 12)),
+    ],
+)
+def test_who_captures_what_leaves_the_last_layer(
+    architecture: str, version: str, captured: tuple[int, ...]
+) -> None:
+    ids = {"eagle_config": {"eagle_aux_hidden_state_layer_ids": [2, 5, 11]}}
+    result = served(version, flat_config(**ids), shapes(), architecture=architecture)
+    assert result.spec.conditioning.boundaries.value == captured
+    complete = len(captured) == 3
+    assert (result.refusal is None) is complete
+    assert any("ends before what leaves the last one" in c.text for c in result.claims)

@@ -105,6 +105,12 @@ MINIMAX_DEFAULT = claim(
     "sglang/srt/models/minimax_m3_vl.py",
     "260-263",
 )
+LAST_OUTPUT = claim(
+    "a state is captured where it enters a layer, and the loop ends before what leaves the last one"
+    " (Gemma 3 and 4, gpt-oss from 0.5.17 and MiniMax-M3 from 0.5.23 on capture it after the loop)",
+    "sglang/srt/models/llama.py",
+    "486-494",
+)
 GRAPH_RESET = claim(
     "CUDA graphs are captured after set_eagle3_layers_to_capture() without ids and before the"
     " configured ones are set: prompts give the configured states, but every verify step that runs"

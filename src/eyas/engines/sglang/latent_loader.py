@@ -135,8 +135,8 @@ def _join(
             f"{halves[_QUERY].name} has {query[0]} rows where the config says {rank}, and what the"
             " MLA class makes of rows that belong to the other half is not read"
         )
-    for half, key in _PARTS.items():
-        put(loading, halves[half], fused, key)
+    for name, key in _PARTS.items():
+        put(loading, halves[name], fused, key)
 
 
 def _size(shape: tuple[int, ...]) -> str:
