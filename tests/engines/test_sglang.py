@@ -1,3 +1,5 @@
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -8,12 +10,14 @@ from tests.engines.drafters import (
     D,
     H,
     V,
+    drafter,
     flat_config,
     shapes,
     speculators_config,
 )
 from tests.engines.sglang import outcome, served
 
+from eyas import engines
 from eyas.spec import (
     DefaultBoundaries,
     Eagle3Spec,
@@ -309,6 +313,30 @@ def test_outside_the_known_range_nothing_is_checked(version: str) -> None:
 )
 def test_what_has_no_contract_is_not_checked(changes: dict[str, Any]) -> None:
     assert isinstance(outcome(NEW, flat_config(**changes), shapes()), NotChecked)
+
+
+@pytest.mark.parametrize(
+    ("architecture", "text", "read"),
+    [
+        ("LlamaForCausalLMEagle3", '{"quantization": {"quant_algo": null}}', True),
+        ("LlamaForCausalLMEagle3", '{"quantization": {"quant_algo": "FP8"}}', False),
+        ("LlamaForCausalLMEagle3", '{"quant_algo": "NVFP4"}', False),
+        ("LlamaForCausalLM", '{"quantization": {"quant_algo": null}}', False),
+    ],
+)
+def test_a_file_of_modelopt_tells_a_quantised_drafter(
+    tmp_path: Path, architecture: str, text: str, read: bool
+) -> None:
+    (tmp_path / "hf_quant_config.json").write_text(text)
+    config = flat_config(architectures=[architecture], draft_vocab_size=V)
+    plain = drafter(config, shapes() | {"lm_head.weight": (V, H)})
+    result = engines.read(
+        engines.EngineRef.parse(f"sglang@{NEW}"),
+        replace(plain, directory=tmp_path),
+        target=None,
+        launch=engines.Launch(),
+    )
+    assert isinstance(result, Served) is read
 
 
 def test_every_claim_cites_a_file_and_lines() -> None:

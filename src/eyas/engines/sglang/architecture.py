@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from enum import Enum
 
+from eyas.checkpoint import Checkpoint
+from eyas.checkpoint.json_file import read_json_object
+from eyas.checkpoint.regular import regular_file
 from eyas.engines.config import ConfigView
 from eyas.engines.sglang import claims
 from eyas.engines.sglang.contract import Contract
@@ -20,6 +23,8 @@ class ModelClass(Enum):
     LLAMA = "LlamaForCausalLM"
 
 
+_MODELOPT = "hf_quant_config.json"
+
 # Names that drafters carry and no SGLang of the known range registers.
 _UNREGISTERED = frozenset(
     {
@@ -35,7 +40,7 @@ _UNREGISTERED = frozenset(
 )
 
 
-def model_class(config: ConfigView, contract: Contract) -> ModelClass:
+def model_class(config: ConfigView, checkpoint: Checkpoint, contract: Contract) -> ModelClass:
     """The class that is built.
 
     Refuses an architecture that is not registered; raises NotCovered for one without a contract.
@@ -56,13 +61,25 @@ def model_class(config: ConfigView, contract: Contract) -> ModelClass:
         raise NotCovered(
             f"{key} is {name}, and eyas has a contract for SGLang's {', '.join(known)} alone so far"
         )
-    _require_unquantised(config)
+    _require_unquantised(config, checkpoint, name)
     return known[name]
 
 
-def _require_unquantised(config: ConfigView) -> None:
-    for name in ("quantization_config", "compression_config"):
-        if config.get(name) is not None:
+def _require_unquantised(config: ConfigView, checkpoint: Checkpoint, name: str) -> None:
+    """Raise NotCovered for a drafter that SGLang would take for quantised."""
+    for key in ("quantization_config", "compression_config"):
+        if config.get(key) is not None:
             raise NotCovered(
-                f"{config.key(name)} is there, and eyas does not read quantised drafters yet"
+                f"{config.key(key)} is there, and eyas does not read quantised drafters yet"
             )
+    # ModelOpt writes this file beside every export, with a null quant_algo where it left all as is.
+    if not (checkpoint.directory / _MODELOPT).exists():
+        return
+    path = regular_file(checkpoint.directory, _MODELOPT)
+    file = read_json_object(path, hint="export the drafter again")
+    table = file.get("quantization", file)  # both forms are in use
+    algorithm = table.get("quant_algo") if isinstance(table, dict) else table
+    if algorithm is not None or name != ModelClass.EAGLE3.value:
+        raise NotCovered(
+            f"{_MODELOPT} has quant_algo {algorithm}, and eyas does not read quantised drafters yet"
+        )

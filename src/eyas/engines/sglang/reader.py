@@ -50,7 +50,7 @@ def read(
 def _read(request: Request, answer: Answer) -> None:
     contract = request.contract
     config = draft_config(request.checkpoint, contract)
-    built = model_class(config, contract)
+    built = model_class(config, request.checkpoint, contract)
     if request.windowed and not (contract.draft_window and built is ModelClass.EAGLE3):
         raise NotCovered(
             f"{WINDOW_KEY} is known of SGLang's {ModelClass.EAGLE3.value} alone, from 0.5.12 on"
