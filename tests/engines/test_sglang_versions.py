@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.engines.drafters import INNER, H, V, flat_config, shapes
+from tests.engines.drafters import INNER, H, V, drafter, flat_config, shapes
 from tests.engines.sglang import outcome, served
 
+from eyas.engines.sglang import SGLANG
+from eyas.engines.stop import NotCovered
 from eyas.spec import Fused, LastState, NotChecked, Origin, Ownership, Served, Stage
 
 
@@ -95,3 +99,25 @@ def test_sections_make_the_default_rope_from_0_5_2_on(version: str, kind: str) -
     scaling = {"type": "yarn", "factor": 2.0, "mrope_section": [1, 1]}
     rope = served(version, flat_config(rope_scaling=scaling), shapes()).spec.rope
     assert rope.value.kind == kind
+
+
+@pytest.mark.parametrize(
+    ("version", "strays", "known"),
+    [
+        ("0.5.6", 1, False),
+        ("0.5.6.post1", 1, True),
+        ("0.5.12", 2, False),
+        ("0.5.13", 2, True),
+        ("0.4.9", 0, True),
+    ],
+)
+def test_which_of_several_files_is_read_last(
+    version: str, strays: int, known: bool, tmp_path: Path
+) -> None:
+    others = tuple(f"stray_{i}.safetensors" for i in range(strays))
+    checkpoint = replace(drafter(flat_config(), shapes()), directory=tmp_path, other_files=others)
+    if known:
+        assert SGLANG.reader(version, None, checkpoint, None, {}).refusal is None
+    else:
+        with pytest.raises(NotCovered, match="in the order of the directory"):
+            SGLANG.reader(version, None, checkpoint, None, {})

@@ -36,6 +36,8 @@ class Contract:
     rope_parameters: bool
     sections_are_default: bool
     guesses_model_type: bool
+    sorts_two_files: bool
+    sorts_files: bool
     zero_pads: bool
     bias: Initialisation
     width_check: str
@@ -72,6 +74,8 @@ def contract_of(version: Version, typed: str) -> Contract:
         rope_parameters=since("0.5.10"),
         sections_are_default=since("0.5.2"),
         guesses_model_type=not since("0.5.10"),
+        sorts_two_files=since("0.5.6.post1"),
+        sorts_files=since("0.5.13"),
         zero_pads=since("0.5.3rc2"),
         bias=Initialisation.ZEROS if since("0.5.9") else Initialisation.MEMORY,
         width_check=_width_check(version),

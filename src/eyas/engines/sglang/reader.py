@@ -29,6 +29,7 @@ def read(
     request = Request(checkpoint=checkpoint, target=target, settings=settings, contract=contract)
     answer = Answer()
     refusal: Refusal | None = None
+    _require_order(request)
     try:
         _read(request, answer)
     except Refused as end:
@@ -44,6 +45,25 @@ def read(
         refusal=refusal,
         claims=tuple(dict.fromkeys(answer.claims)),
         context=context_of(settings, CONTEXT),
+    )
+
+
+def _require_order(request: Request) -> None:
+    """Raise NotCovered for weight files that are read in whatever order the directory has them.
+
+    All .safetensors of a directory without an index are read, and of equal names the last one
+    stays. Two of them are sorted from 0.5.6.post1 on (model_loader/weight_utils.py:604), more from
+    0.5.13 on (environ.py:206, model_loader/loader.py:504).
+    """
+    checkpoint, contract = request.checkpoint, request.contract
+    several = len(checkpoint.files) + len(checkpoint.other_files)
+    if checkpoint.rival is None or contract.sorts_files:
+        return
+    if several == 2 and contract.sorts_two_files:
+        return
+    raise NotCovered(
+        f"{checkpoint.location} also holds {checkpoint.rival}, and SGLang {contract.version} loads"
+        f" {several} files in the order of the directory: remove what is not the drafter"
     )
 
 
