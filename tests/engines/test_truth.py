@@ -15,7 +15,7 @@ RECORDS_OF_SGLANG = 9 * 136  # versions and variants
 UNREAD_FOLDERS = {
     "a pickle that this version of eyas does not open",
     "which model.safetensors.index.json names",  # and which is not there
-    "the engine would load both files over each other",
+    "also holds",  # another file, and nothing says which is read last
 }
 
 
