@@ -121,3 +121,16 @@ def test_which_of_several_files_is_read_last(
     else:
         with pytest.raises(NotCovered, match="in the order of the directory"):
             SGLANG.reader(version, None, checkpoint, None, {})
+
+
+@pytest.mark.parametrize("architecture", ["LlamaForCausalLMEagle3", "LlamaForCausalLM"])
+@pytest.mark.parametrize("name", ["num_key_value_heads", "head_dim", "intermediate_size"])
+def test_a_size_of_nothing_is_refused_or_not_checked(architecture: str, name: str) -> None:
+    result = outcome("0.5.23", flat_config(architectures=[architecture]) | {name: 0}, shapes())
+    if name == "intermediate_size":
+        assert isinstance(result, NotChecked)
+        return
+    assert isinstance(result, Served)
+    assert result.refusal is not None
+    assert result.refusal.stage is Stage.CONSTRUCT
+    assert f"{name} is 0" in result.refusal.message

@@ -45,6 +45,11 @@ ACTIVATION = claim(
     "sglang/srt/models/llama.py",
     "116-119",
 )
+DIVISORS = claim(
+    "num_key_value_heads and head_dim are divided by: 0 raises ZeroDivisionError",
+    "sglang/srt/models/llama.py",
+    "193, 203",
+)
 ONE_LAYER = claim(
     'more than one decoder layer raises "EAGLE3 currently only supports 1 layer"',
     _EAGLE3,

@@ -136,8 +136,24 @@ def _sizes(config: ConfigView, contract: Contract) -> Sizes:
             " layer",
             claims.ONE_LAYER,
         )
+    require_positive(sizes)
     require_silu(config, claims.ACTIVATION)
     return sizes
+
+
+def require_positive(sizes: Sizes, *, grouped: bool = True) -> None:
+    """Refuse a size of 0 where construction divides by it; NotCovered where it goes on."""
+    if grouped:
+        for fact in (sizes.num_kv_heads, sizes.head_dim):
+            if not fact.value:
+                raise Refused(
+                    Stage.CONSTRUCT, f"{fact.key} is 0, and is divided by", claims.DIVISORS
+                )
+    if not sizes.intermediate_size.value:
+        raise NotCovered(
+            f"{sizes.intermediate_size.key} is 0, and what SGLang makes of layers without rows is"
+            " not read"
+        )
 
 
 def require_silu(config: ConfigView, claim: Claim) -> None:

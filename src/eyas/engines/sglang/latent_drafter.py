@@ -14,6 +14,7 @@ from eyas.engines.sglang.drafter import (
     Drafter,
     fc_norm_of,
     feedback_of,
+    require_positive,
     require_silu,
 )
 from eyas.engines.sizes import sizes_of
@@ -39,6 +40,7 @@ def latent_drafter_of(config: ConfigView, contract: Contract) -> Drafter:
             f"{sizes.num_layers.key} is {sizes.num_layers.value}, and this class builds one layer",
             latent_claims.CONSTRUCTION,
         )
+    require_positive(sizes, grouped=False)
     require_silu(config, latent_claims.CONSTRUCTION)
     off = assumed(False, config.key("norm_before_fc"), whose=config.whose)
     tied = config.flag(TIED)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from eyas.engines.capture import target_width, uses_states
 from eyas.engines.config import ConfigView
 from eyas.engines.sglang import claims, llama_claims
+from eyas.engines.sglang.drafter import require_positive, require_silu
 from eyas.engines.sglang.eagle3 import tied_eagle
 from eyas.engines.sglang.llama_loader import load, parameters_of
 from eyas.engines.sglang.request import Answer, Request
@@ -29,13 +30,8 @@ def read_llama(request: Request, config: ConfigView, answer: Answer, *, eagle: b
     contract = request.contract
     flat = config.without("target_hidden_size")  # neither class sizes anything by it
     sizes = sizes_of(flat, draft_vocab_size=flat.whole("vocab_size"))
-    activation = config.text("hidden_act")
-    if activation.value != "silu":
-        raise Refused(
-            Stage.CONSTRUCT,
-            f"{activation.key} is {activation.value}, and silu alone is supported",
-            claims.ACTIVATION,
-        )
+    require_positive(sizes)
+    require_silu(config, claims.ACTIVATION)
     answer.claims += [_class_claim(eagle), llama_claims.LLAMA_SKIP]
     answer.spec = _spec(eagle)
     parameters = parameters_of(config, sizes, contract, eagle=eagle)
