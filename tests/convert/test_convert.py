@@ -91,7 +91,7 @@ def test_what_an_engine_cannot_compute_is_refused_with_its_reason(
 
 
 def test_a_version_without_a_contract_is_refused(make_drafter: Make, tmp_path: Path) -> None:
-    with pytest.raises(EngineError, match=r"eyas knows sglang 0\.5\.8 to 0\.5\.23, and 9\.9\.9 is"):
+    with pytest.raises(EngineError, match=r"eyas knows sglang 0\.4\.9 to 0\.5\.23, and 9\.9\.9 is"):
         convert(open_checkpoint(make_drafter()), tmp_path / "out", EngineRef.parse("sglang@9.9.9"))
     assert not (tmp_path / "out").exists()
 

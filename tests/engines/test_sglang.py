@@ -1,3 +1,5 @@
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -7,16 +9,15 @@ from tests.engines.drafters import (
     VD,
     D,
     H,
-    Shapes,
     V,
     drafter,
     flat_config,
     shapes,
     speculators_config,
-    target,
 )
+from tests.engines.sglang import outcome, served
 
-from eyas.engines import EngineRef, Launch, read
+from eyas import engines
 from eyas.spec import (
     DefaultBoundaries,
     Eagle3Spec,
@@ -36,23 +37,7 @@ from eyas.spec import (
 )
 
 OLD, NEW = "0.5.11", "0.5.23"
-
-
-def outcome(
-    version: str, config: dict[str, Any], tensors: Shapes, *options: str, **facts: Any
-) -> Served | NotChecked:
-    return read(
-        EngineRef.parse(f"sglang@{version}"),
-        drafter(config, tensors),
-        target=target(**facts),
-        launch=Launch.parse(options),
-    )
-
-
-def served(version: str, config: dict[str, Any], tensors: Shapes, *options: str, **facts: Any):  # type: ignore[no-untyped-def]
-    result = outcome(version, config, tensors, *options, **facts)
-    assert isinstance(result, Served), result
-    return result
+VERSIONS = ("0.4.9", "0.5.4.post3")
 
 
 def ids(*numbers: int) -> dict[str, Any]:
@@ -60,7 +45,12 @@ def ids(*numbers: int) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("version", "lost"), [("0.5.8", 10), ("0.5.10.post1", 10), (OLD, 10), ("0.5.12", 0), (NEW, 0)]
+    ("version", "lost"),
+    [
+        *((version, 10) for version in (*VERSIONS, "0.5.8", "0.5.10.post1", OLD)),
+        ("0.5.12", 0),
+        (NEW, 0),
+    ],
 )
 def test_layers_0_is_lost_before_0_5_12(version: str, lost: int) -> None:
     landing = served(version, flat_config(), shapes("layers.0")).landing
@@ -217,7 +207,7 @@ def test_a_state_that_is_never_captured_is_no_boundary() -> None:
 def test_a_tied_head_cannot_be_launched_as_eagle() -> None:
     config = flat_config(tie_word_embeddings=True)
     refusal = served(OLD, config, shapes(), "speculative_algorithm=EAGLE").refusal
-    assert refusal.stage is Stage.LOAD
+    assert refusal.stage is Stage.JOIN
     assert "deletes its weight twice" in refusal.message
     assert served(OLD, config, shapes()).refusal is None
 
@@ -272,13 +262,6 @@ def test_when_the_flags_of_3_1_came(
     assert (conditioning.fc_norm.value, conditioning.input_norm.value) == (fc_norm, input_norm)
 
 
-def test_0_5_17_was_not_looked_at_where_it_matters() -> None:
-    result = outcome("0.5.17", flat_config(norm_before_fc=True), shapes())
-    assert isinstance(result, NotChecked)
-    assert "0.5.16 does not, 0.5.18 does" in result.reason
-    assert served("0.5.17", flat_config(), shapes()).refusal is None
-
-
 def test_rope_parameters_are_unknown_to_transformers_4() -> None:
     config = flat_config(rope_theta=None, rope_parameters={"rope_theta": 7.0, "rope_type": "yarn"})
     old = served("0.5.8", config, shapes()).spec.rope
@@ -311,24 +294,49 @@ def test_t2d_is_left_out_by_design_and_d2t_is_consumed() -> None:
     assert (fates["t2d"], fates["d2t"]) == (Fate.IGNORED, Fate.CONSUMED)
 
 
-@pytest.mark.parametrize("version", ["0.5.7", "0.5.23.post1", "0.6.0"])
+@pytest.mark.parametrize("version", ["0.4.8", "0.5.23.post1", "0.6.0"])
 def test_outside_the_known_range_nothing_is_checked(version: str) -> None:
     result = outcome(version, flat_config(), shapes())
     assert isinstance(result, NotChecked)
-    assert "0.5.8 to 0.5.23" in result.reason
+    assert "0.4.9 to 0.5.23" in result.reason
 
 
 @pytest.mark.parametrize(
     "changes",
     [
-        {"architectures": ["Eagle3DeepseekV2ForCausalLM"]},
+        {"architectures": ["Qwen2ForCausalLMEagle"]},
         {"architectures": ["SomethingElse"]},
         {"quantization_config": {"quant_method": "fp8"}},
+        {"compression_config": {"quant_method": "compressed-tensors"}},
         {"model_type": "qwen3", "hidden_size": None},
     ],
 )
 def test_what_has_no_contract_is_not_checked(changes: dict[str, Any]) -> None:
     assert isinstance(outcome(NEW, flat_config(**changes), shapes()), NotChecked)
+
+
+@pytest.mark.parametrize(
+    ("architecture", "text", "read"),
+    [
+        ("LlamaForCausalLMEagle3", '{"quantization": {"quant_algo": null}}', True),
+        ("LlamaForCausalLMEagle3", '{"quantization": {"quant_algo": "FP8"}}', False),
+        ("LlamaForCausalLMEagle3", '{"quant_algo": "NVFP4"}', False),
+        ("LlamaForCausalLM", '{"quantization": {"quant_algo": null}}', False),
+    ],
+)
+def test_a_file_of_modelopt_tells_a_quantised_drafter(
+    tmp_path: Path, architecture: str, text: str, read: bool
+) -> None:
+    (tmp_path / "hf_quant_config.json").write_text(text)
+    config = flat_config(architectures=[architecture], draft_vocab_size=V)
+    plain = drafter(config, shapes() | {"lm_head.weight": (V, H)})
+    result = engines.read(
+        engines.EngineRef.parse(f"sglang@{NEW}"),
+        replace(plain, directory=tmp_path),
+        target=None,
+        launch=engines.Launch(),
+    )
+    assert isinstance(result, Served) is read
 
 
 def test_every_claim_cites_a_file_and_lines() -> None:

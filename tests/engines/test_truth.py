@@ -11,6 +11,13 @@ from eyas.checkpoint import open_checkpoint, open_target
 from eyas.engines import EngineRef, Launch, read
 from eyas.spec import Served
 
+RECORDS_OF_SGLANG = 9 * 136  # versions and variants
+UNREAD_FOLDERS = {
+    "a pickle that this version of eyas does not open",
+    "which model.safetensors.index.json names",  # and which is not there
+    "also holds",  # another file, and nothing says which is read last
+}
+
 
 @pytest.fixture
 def truth(shared: Path) -> Path:
@@ -27,6 +34,15 @@ def test_no_record_that_is_read_disagrees(truth: Path) -> None:
     result = score(truth, everything=True, seed=1)
     assert result.disagreements == [], report(result)
     assert result.scored > 900
+    sglang = [tally for (_, engine), tally in result.scores.items() if engine.startswith("sglang")]
+    assert sum(tally.scored + tally.skipped for tally in sglang) == RECORDS_OF_SGLANG
+    # What eyas says it does not read of SGLang is a folder, never a class, a version or a config.
+    left = [skip for skip in result.skips if " sglang@" in skip]
+    assert len(left) == sum(tally.skipped for tally in sglang)
+    assert {
+        reason for skip in left for reason in UNREAD_FOLDERS if reason in skip
+    } == UNREAD_FOLDERS
+    assert all(any(reason in skip for reason in UNREAD_FOLDERS) for skip in left)
 
 
 def test_the_scorer_sees_a_difference(truth: Path) -> None:

@@ -130,8 +130,6 @@ def test_what_lands_wholly_is_what_was_trained(
     before, state = chain(trained, target, ids_BT), trained.state_dict()
     accepted, passed = [], []
     for engine in ENGINES:
-        if (engine, kind) == ("sglang@0.5.17", "norm before fc"):
-            continue  # not checked: nobody has looked at that version
         served = served_by(engine, checkpoint, tiny_llama)
         if served.refusal is not None or served.landing is None or not wholly(served.landing):
             continue

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from eyas.spec import Fact, assumed, declared
 
@@ -43,6 +43,10 @@ class ConfigView:
     def has(self, name: str) -> bool:
         """Whether the key is there, even as null."""
         return name in self.values
+
+    def without(self, name: str) -> ConfigView:
+        """The same as a reader sees it that does not look for `name`."""
+        return replace(self, values={k: v for k, v in self.values.items() if k != name})
 
     def get(self, name: str) -> object:
         """The raw value, None when absent."""

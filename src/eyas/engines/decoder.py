@@ -53,15 +53,22 @@ def decoder_layer(prefix: str, index: int, sizes: Sizes, traits: LayerTraits) ->
 class Block:
     """Makes the parameters of one decoder layer: what the engine and the drafter call it.
 
-    `pads` says whether short tensors of its linear layers are completed with zeros.
+    Without `role` the layer is no drafter's. `pads` says whether short tensors of its linear layers
+    are completed with zeros.
     """
 
     prefix: str
-    role: str
+    role: str | None
     pads: bool
 
     def fused(
-        self, name: str, parts: dict[str, int], width: int | None, *, pads: bool | None = None
+        self,
+        name: str,
+        parts: dict[str, int],
+        width: int | None,
+        *,
+        pads: bool | None = None,
+        holds: Initialisation = Initialisation.MEMORY,
     ) -> Parameter:
         """A linear layer (its bias where `width` is None) of which each part is a tensor."""
         kind = "bias" if width is None else "weight"
@@ -72,30 +79,34 @@ class Block:
                 Part(
                     rows=rows,
                     key=key,
-                    role=f"{self.role}.{inside}.{_PROJECTIONS.get(key, f'{key}_proj')}.{kind}",
+                    role=self._role(f"{inside}.{_PROJECTIONS.get(key, f'{key}_proj')}.{kind}"),
                     pads=self.pads if pads is None else pads,
                 )
                 for key, rows in parts.items()
             ),
             width=() if width is None else (width,),
             fit=Fit.ROWS,
-            initialisation=Initialisation.MEMORY,
+            initialisation=holds,
         )
 
     def linear(self, name: str, rows: int, columns: int, fit: Fit = Fit.COLUMNS) -> Parameter:
-        """A linear layer that one tensor fills."""
-        full, meaning = f"{self.prefix}.{name}.weight", f"{self.role}.{name}.weight"
-        return whole(full, (rows, columns), meaning, fit=fit, pads=self.pads)
+        """A linear layer that one tensor fills; one that is split over its rows never pads."""
+        full, meaning = f"{self.prefix}.{name}.weight", self._role(f"{name}.weight")
+        pads = self.pads and fit is Fit.COLUMNS
+        return whole(full, (rows, columns), meaning, fit=fit, pads=pads)
 
     def bias(self, name: str, rows: int, initialisation: Initialisation) -> Parameter:
         """The bias of a linear layer."""
-        full, meaning = f"{self.prefix}.{name}.bias", f"{self.role}.{name}.bias"
+        full, meaning = f"{self.prefix}.{name}.bias", self._role(f"{name}.bias")
         return whole(full, (rows,), meaning, initialisation=initialisation)
 
     def gain(self, name: str, size: int, *, used: bool = True) -> Parameter:
         """A norm; one that the forward never calls has no role."""
-        role = f"{self.role}.{name}.weight" if used else None
+        role = self._role(f"{name}.weight") if used else None
         return norm(f"{self.prefix}.{name}.weight", size, role)
+
+    def _role(self, name: str) -> str | None:
+        return None if self.role is None else f"{self.role}.{name}"
 
 
 _PROJECTIONS = {"kv_a": "kv_a_proj_with_mqa"}

@@ -20,7 +20,8 @@ class Engine:
 
     `oldest` and `newest` are the first and last version of the contract. `reader` takes the
     version as typed, the runner, the checkpoint, the target and the validated launch settings; it
-    may raise NotCovered. `meter` gives the engine's own numbers for counted rounds.
+    may raise NotCovered. `meter` gives the engine's own numbers for counted rounds, as they are
+    known from version `metered` on, or from `oldest` where that is None.
     """
 
     name: str
@@ -32,6 +33,11 @@ class Engine:
     launch_keys: tuple[LaunchKey, ...]
     reader: Reader
     meter: Meter
+    metered: str | None = None
+
+    def meters(self, version: Version) -> bool:
+        """Whether it is known what `version` reports of itself."""
+        return version_of(self.metered or self.oldest) <= version <= version_of(self.newest)
 
     def covers(self, version: Version) -> bool:
         """Whether `version` lies in the range that the contract was read from."""

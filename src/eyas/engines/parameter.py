@@ -90,7 +90,7 @@ def norm(name: str, size: int, role: str | None) -> Parameter:
 _VOCABULARY_PADDING = 64
 
 
-def vocabulary(name: str, tokens: int, hidden_size: int, role: str) -> Parameter:
+def vocabulary(name: str, tokens: int, hidden_size: int, role: str | None) -> Parameter:
     """An embedding or a head of `tokens` rows, padded as both engines pad them.
 
     vLLM 0.32.0, vllm/model_executor/layers/vocab_parallel_embedding.py and SGLang's copy of it

@@ -23,7 +23,7 @@ USUAL = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reported:
-    """The numbers of one engine version for given rounds."""
+    """The numbers of one engine version for given rounds; none where nobody knows them."""
 
     engine: EngineRef
     metrics: tuple[Metric, ...]
@@ -42,13 +42,18 @@ def _by(ref: EngineRef, tally: Tally) -> Reported:
     engine = engine_named(ref.name)
     if engine is None or not engine.covers(version_of(ref.version)):
         raise EngineError(f"eyas does not know what {ref} would report")
-    return Reported(engine=ref, metrics=engine.meter(version_of(ref.version), tally))
+    version = version_of(ref.version)
+    metrics = engine.meter(version, tally) if engine.meters(version) else ()
+    return Reported(engine=ref, metrics=metrics)
 
 
 def text_of(reports: Iterable[Reported]) -> str:
     """One paragraph an engine: its names and numbers, and where a number misleads."""
     lines: list[str] = []
     for report in reports:
+        if not report.metrics:
+            lines.append(f"eyas does not know what {report.engine} would say")
+            continue
         lines.append(f"{report.engine} would say")
         for place in dict.fromkeys(metric.where for metric in report.metrics):
             shown = [metric for metric in report.metrics if metric.where == place]

@@ -32,6 +32,7 @@ class Stage(StrEnum):
     CONFIG = "config"  # parsing the drafter's config
     CONSTRUCT = "construct"  # building the model
     LOAD = "load"  # loading the weights
+    JOIN = "joining the target"  # its captured states, its embedding, its head
     FIRST_REQUEST = "first request"
 
 

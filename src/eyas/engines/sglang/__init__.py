@@ -1,9 +1,9 @@
-"""SGLang, 0.5.8 to 0.5.23."""
+"""SGLang, 0.4.9 to 0.5.23."""
 
 from eyas.engines.engine import Engine
 from eyas.engines.sglang.contract import NEWEST, OLDEST
 from eyas.engines.sglang.launch import LAUNCH_KEYS
-from eyas.engines.sglang.metrics import metrics
+from eyas.engines.sglang.metrics import METERED, metrics
 from eyas.engines.sglang.reader import read
 
 SGLANG = Engine(
@@ -15,6 +15,7 @@ SGLANG = Engine(
     launch_keys=LAUNCH_KEYS,
     reader=read,
     meter=metrics,
+    metered=METERED,
 )
 
 __all__ = ["SGLANG"]

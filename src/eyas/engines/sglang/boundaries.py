@@ -10,6 +10,7 @@ from eyas.engines.config import layer_ids
 from eyas.engines.sglang import claims
 from eyas.engines.sglang.contract import Contract
 from eyas.engines.stop import NotCovered
+from eyas.engines.version import version_of
 from eyas.spec import Boundaries, Claim, DefaultBoundaries, Fact, assumed, declared
 
 _KEY = "config.json :: eagle_config.eagle_aux_hidden_state_layer_ids"
@@ -51,10 +52,12 @@ def capture_of(
     if ids is None:
         return _default(architecture, layers, whose)
     shift, reasons = _shift(ids, architecture, layers, contract)
-    inclusive = shift == 0 and architecture == "GptOssForCausalLM"
     captured = {i + shift for i in ids}
     if layers is not None:
-        captured = {k for k in captured if 0 <= k < layers + inclusive}
+        if layers in captured:
+            reasons = (*reasons, claims.LAST_OUTPUT)
+        end = layers + _captures_end(architecture, contract)
+        captured = {k for k in captured if 0 <= k < end}
     wanted = tuple(sorted(captured))
     default = DefaultBoundaries()
     if contract.graphs_reset_ids and graphs and not _is_default(wanted, default, layers):
@@ -70,6 +73,24 @@ def capture_of(
         fact = assumed(wanted, _KEY, whose=f"{whose} for most targets")
         reasons = (*reasons, claims.FIRST_ID)
     return Capture(boundaries=fact, count=len(captured), claims=reasons)
+
+
+# The first version that captures what leaves the last layer, by architecture; others leave it out.
+_CAPTURES_END = {
+    "Gemma3ForCausalLM": "0.5.12",
+    "Gemma3ForConditionalGeneration": "0.5.12",
+    "Gemma4ForCausalLM": "0.5.12",
+    "Gemma4ForConditionalGeneration": "0.5.12",
+    "Gemma4UnifiedForConditionalGeneration": "0.5.13",
+    "GptOssForCausalLM": "0.5.17",
+    "MiniMaxM3SparseForCausalLM": "0.5.23",
+    "MiniMaxM3SparseForConditionalGeneration": "0.5.23",
+}
+
+
+def _captures_end(architecture: str, contract: Contract) -> bool:
+    first = _CAPTURES_END.get(architecture)
+    return first is not None and contract.number >= version_of(first)
 
 
 def _is_default(wanted: tuple[int, ...], default: DefaultBoundaries, layers: int | None) -> bool:

@@ -2,101 +2,121 @@
 
 from __future__ import annotations
 
+from eyas.engines.sglang.claim import claim
 from eyas.engines.sglang.contract import Contract
+from eyas.engines.version import version_of
 from eyas.spec import Claim
 
 _EAGLE3 = "sglang/srt/models/llama_eagle3.py"
 
 
-def _claim(text: str, file: str, lines: str, version: str = "0.5.23") -> Claim:
-    return Claim(text=text, project="sglang", version=version, file=file, lines=lines)
-
-
-MODEL_TYPE = _claim(
+MODEL_TYPE = claim(
     "the draft config is parsed by transformers' AutoConfig, which needs model_type;"
     " SGLang reads no speculators config",
     "sglang/srt/utils/hf_transformers/config.py",
     "228",
 )
-ARCHITECTURE = _claim(
+ARCHITECTURE = claim(
     "the model class is looked up by architectures[0]; a name that is not registered raises"
     ' "Cannot find model module"',
     "sglang/srt/model_loader/utils.py",
     "156-164",
 )
-DRAFT_VOCAB_SIZE = _claim(
+DRAFT_VOCAB_SIZE = claim(
     "draft_vocab_size is read as a plain attribute: null shares the target's head, and a config"
     " without the key raises AttributeError",
     _EAGLE3,
     "303-319",
 )
-SIZES = _claim(
+SIZES = claim(
     "sizes are read as plain attributes and multiplied: one that is null or no number raises, and"
     " target_hidden_size counts as given even when it is null",
     _EAGLE3,
     "151-167",
 )
-ONE_LAYER = _claim(
+NULL_HEAD = claim(
+    "draft_vocab_size is handed to the head as it is, and null raises",
+    _EAGLE3,
+    "188-196",
+    "0.4.9",
+)
+ACTIVATION = claim(
+    "another activation than silu raises ValueError",
+    "sglang/srt/models/llama.py",
+    "116-119",
+)
+DIVISORS = claim(
+    "num_key_value_heads and head_dim are divided by: 0 raises ZeroDivisionError",
+    "sglang/srt/models/llama.py",
+    "193, 203",
+)
+ONE_LAYER = claim(
     'more than one decoder layer raises "EAGLE3 currently only supports 1 layer"',
     _EAGLE3,
     "213",
     "0.5.11",
 )
-SILENT_SKIP = _claim(
+SILENT_SKIP = claim(
     "a tensor whose name, with and without `model.` in front, is no parameter is skipped without"
     " a log line, and nothing checks that every parameter was filled",
     _EAGLE3,
     "345-378",
 )
-SHAPE = _claim(
+SHAPE = claim(
     "a tensor of another shape raises, except that q, k, v, o, gate, up and down are cut to the"
     " configured size and short o, down, gate and up are completed with zeros",
     "sglang/srt/layers/parameter.py",
     "177-340",
 )
-VOCABULARY_MAP = _claim(
+VOCABULARY_MAP = claim(
     "any tensor with d2t in its name becomes hot_token_id = d2t + arange; without one draft ids"
     " are used as target ids",
     _EAGLE3,
     "350-353",
 )
-RESIDUAL = _claim(
+RESIDUAL = claim(
     "norm_before_residual is read nowhere: the residual is the state before hidden_norm",
     _EAGLE3,
     "97-102",
 )
-LATER_LAYERS = _claim(
+LATER_LAYERS = claim(
     "from the second layer on only hidden_norm runs before attention, input_layernorm never does",
     _EAGLE3,
     "103-105",
 )
-NESTED_IDS = _claim(
+NESTED_IDS = claim(
     "only eagle_config.eagle_aux_hidden_state_layer_ids is read for capture, and 1 is added to"
     " each id (llama.py:941); a top-level list is not read",
     "sglang/srt/model_executor/model_runner_components/spec_aux_hidden_state.py",
     "185-196",
 )
-DEFAULT_IDS = _claim(
+DEFAULT_IDS = claim(
     "without ids the states entering layers 2, n//2 and n-3 are captured",
     "sglang/srt/models/llama.py",
     "933-941",
 )
-FIRST_ID = _claim(
+FIRST_ID = claim(
     "deepseek_v2 and its copies add 1 to the ids only when the first of them is 1",
     "sglang/srt/models/deepseek_v2.py",
     "3470-3473",
 )
-GPT_OSS_IDS = _claim(
+GPT_OSS_IDS = claim(
     "gpt-oss adds nothing to the ids when the largest is the number of layers",
     "sglang/srt/models/gpt_oss.py",
     "1349-1352",
 )
-MINIMAX_DEFAULT = _claim(
+MINIMAX_DEFAULT = claim(
     "minimax_m3_vl adds 1 to the default ids too",
     "sglang/srt/models/minimax_m3_vl.py",
     "260-263",
 )
-GRAPH_RESET = _claim(
+LAST_OUTPUT = claim(
+    "a state is captured where it enters a layer, and the loop ends before what leaves the last one"
+    " (Gemma 3 and 4, gpt-oss from 0.5.17 and MiniMax-M3 from 0.5.23 on capture it after the loop)",
+    "sglang/srt/models/llama.py",
+    "486-494",
+)
+GRAPH_RESET = claim(
     "CUDA graphs are captured after set_eagle3_layers_to_capture() without ids and before the"
     " configured ones are set: prompts give the configured states, but every verify step that runs"
     " in a graph gives the default ones (read in the source, not run)",
@@ -104,46 +124,52 @@ GRAPH_RESET = _claim(
     "643-648",
     "0.5.10.post1",
 )
-EMBEDDING = _claim(
+EMBEDDING = claim(
     "the target's embedding replaces the drafter's, unless target_hidden_size is in the config"
     " and differs from hidden_size",
     "sglang/srt/models/llama.py",
     "910-918",
 )
-HEAD = _claim(
+HEAD = claim(
     "the drafter's own head is used unless draft_vocab_size is null",
     "sglang/srt/speculative/eagle_worker_v2.py",
     "353-363",
 )
-TIED_HEAD = _claim(
+TIED_HEAD = claim(
     "with tie_word_embeddings the head is the embedding, and lm_head.weight is skipped",
     _EAGLE3,
     "303-304",
 )
-ALGORITHM_EAGLE = _claim(
+ALGORITHM_EAGLE = claim(
     "speculative_algorithm EAGLE captures one state of the target, puts the target's head in"
     " place of the drafter's, and never picks up d2t; EAGLE-3 heads are not told apart",
     "sglang/srt/speculative/eagle_worker_v2.py",
     "371-379",
 )
-AUX_OFF = _claim(
+AUX_OFF = claim(
     "eagle_config.use_aux_hidden_state false captures the target's last state alone",
     "sglang/srt/model_executor/model_runner_components/spec_aux_hidden_state.py",
     "185-196",
 )
-TIED_EAGLE = _claim(
+TIED_EAGLE = claim(
     "set_embed_and_head deletes the embedding's weight and then the head's: with"
     " tie_word_embeddings they are one, and the second deletion raises AttributeError",
     "sglang/srt/models/llama.py",
     "895-899",
 )
-LAST_STATE = _claim(
+LAST_STATE = claim(
     "the one state of the target is the one after its final norm (llama.py:498); DeepSeek-V4's"
     " alone is from before it",
     "sglang/srt/layers/logits_processor.py",
     "868-871",
 )
-ROPE_PARAMETERS = _claim(
+NO_SWITCH = claim(
+    "use_aux_hidden_state is read nowhere before 0.5.8: EAGLE3 always captures",
+    "sglang/srt/model_executor/model_runner.py",
+    "488-509",
+    "0.5.4.post3",
+)
+ROPE_PARAMETERS = claim(
     "this version runs on transformers 4, which does not know rope_parameters: rope_theta and"
     " rope_scaling alone are read",
     "sglang/srt/models/llama.py",
@@ -152,9 +178,33 @@ ROPE_PARAMETERS = _claim(
 )
 
 
+DRAFT_WINDOW = claim(
+    "--speculative-draft-window-size gives every layer of the drafter a sliding window",
+    _EAGLE3,
+    "297-299",
+)
+
+
+def no_capture(contract: Contract) -> Claim:
+    """What becomes of a target that cannot hand over states."""
+    if contract.number >= version_of("0.5.23"):
+        return claim(
+            "a target whose class has no set_eagle3_layers_to_capture raises ValueError",
+            "sglang/srt/model_executor/model_runner_components/attention_backend_setup.py",
+            "54-61",
+        )
+    return claim(
+        "set_eagle3_layers_to_capture is called on the target's model whether or not its class has"
+        " it: AttributeError (0.5.11, model_runner.py:821; 0.5.22, attention_backend_setup.py:55)",
+        "sglang/srt/model_executor/model_runner.py",
+        "341",
+        "0.4.9",
+    )
+
+
 def width_check(contract: Contract) -> Claim:
     """Where fc is skipped in silence."""
-    return _claim(
+    return claim(
         "fc runs only if the captured width differs from the embedding's; equal widths skip it"
         " without a word, any other mismatch raises at the first forward pass",
         _EAGLE3,
@@ -166,12 +216,12 @@ def width_check(contract: Contract) -> Claim:
 def layer_names(contract: Contract) -> Claim:
     """Under which name the decoder layer is looked for."""
     if contract.renames:
-        return _claim(
+        return claim(
             "the decoder layer is model.layers.N, and midlayer in a name is read as layers.0",
             _EAGLE3,
             "337-348",
         )
-    return _claim(
+    return claim(
         "the decoder layer is model.midlayer; layers.0.* is no parameter and is skipped",
         _EAGLE3,
         "144, 243-290",
@@ -179,7 +229,7 @@ def layer_names(contract: Contract) -> Claim:
     )
 
 
-FULL_ATTENTION = _claim(
+FULL_ATTENTION = claim(
     "layer_types and sliding_window are not read: attention is full",
     _EAGLE3,
     "286-299",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from eyas.engines.launch import LaunchKey, Settings
 
 CONTEXT = "context_length"
+WINDOW = "speculative_draft_window_size"
 
 LAUNCH_KEYS = (
     LaunchKey(
@@ -19,9 +20,15 @@ LAUNCH_KEYS = (
         meaning="up to 0.5.10.post1, graphs put the default layer ids in place",
     ),
     LaunchKey(name=CONTEXT, values=None, meaning="longest sequence"),
+    LaunchKey(
+        name=WINDOW,
+        values=None,
+        meaning="the drafter's attention sees so many tokens, from 0.5.12 on",
+    ),
 )
 
 ALGORITHM_KEY = "launch :: speculative_algorithm"
+WINDOW_KEY = f"launch :: {WINDOW}"
 
 
 def serves_as_eagle(settings: Settings) -> bool:
