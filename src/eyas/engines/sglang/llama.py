@@ -64,10 +64,12 @@ def _spec(eagle: bool) -> Recognised:
             name="an EAGLE-1 or EAGLE-2 head",
             why="its fc takes the embedding and one state of the target, and its class is"
             " LlamaForCausalLMEagle",
+            lacks="eyas accounts for its tensors alone",
         )
     return Recognised(
         name="an ordinary Llama model",
         why="LlamaForCausalLM has no fc and never looks at the target's states",
+        lacks="eyas accounts for its tensors alone",
     )
 
 
