@@ -48,7 +48,7 @@ DRAFT_VOCABULARY = 8192
 # A prompt's token counts for this share of an answer's, in the vocabulary and in the loss.
 PROMPT_SHARE = 0.2
 # Of a long prompt only the end counts in the loss, for what an answer needs are its keys.
-PROMPT_REACH = 160
+PROMPT_REACH = 64
 
 
 def main() -> None:
@@ -93,6 +93,9 @@ def _options() -> argparse.Namespace:
     training.add_argument("out", type=Path)
     training.add_argument("states", type=Path, nargs="+")
     training.add_argument("--passes", type=int, default=4)
+    training.add_argument(
+        "--repeats", type=int, nargs="*", default=[], help="how often a pass reads each STATES_DIR"
+    )
     training.add_argument("--learning-rate", type=float, default=1e-3)
     training.add_argument("--batch-tokens", type=int, default=2048)
     training.add_argument("--until", type=int, help="stop after so many updates, to look at it")
@@ -171,6 +174,7 @@ def _train(options: argparse.Namespace, target: Target) -> None:
         print(f"goes on from {options.start_from}, with {rows} rows of its head")
     settings = TrainSettings(
         passes=options.passes,
+        repeats=tuple(options.repeats),
         batch_tokens=options.batch_tokens,
         max_length=1536,
         unroll_steps=3,

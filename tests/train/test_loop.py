@@ -20,6 +20,7 @@ from eyas.train.settings import TrainSettings
 
 SETTINGS = TrainSettings(
     passes=6,
+    repeats=(),
     batch_tokens=48,
     max_length=24,
     unroll_steps=3,
@@ -224,6 +225,30 @@ def test_every_training_example_is_in_the_plan_once(store: StateStore) -> None:
         assert len(batch) == 1 or len(batch) * (longest - 2) <= 48
     assert plan == batch_plan(store, training, weighing, tokens=48, seed="a")
     assert plan != batch_plan(store, training, weighing, tokens=48, seed="b")
+
+
+def test_a_pass_reads_a_directory_as_often_as_it_is_told(
+    make_drafter: Make, store: StateStore, tmp_path: Path
+) -> None:
+    store_of(tmp_path / "more", seed=1)
+    both = StateStore([tmp_path / "states", tmp_path / "more"])
+    assert [both.directory(index) for index in (0, 23, 24, 47)] == [0, 0, 1, 1]
+    seen: dict[tuple[int, ...], int] = {}
+    for repeats in ((), (1, 1), (1, 3)):
+        settings = replace(SETTINGS, passes=1, batch_tokens=1, repeats=repeats)
+        file = tmp_path / f"{len(seen)}.pt"
+        reports: list[Progress] = []
+        train(
+            make_drafter(dtype=torch.float32),
+            target_head(),
+            KEPT_IDS,
+            both,
+            settings,
+            file,
+            reports.append,
+        )
+        seen[repeats] = len(reports)  # one example an update
+    assert seen == {(): 42, (1, 1): 42, (1, 3): 84}
 
 
 def test_of_a_prompt_the_end_counts_and_of_a_long_text_the_beginning() -> None:

@@ -82,7 +82,8 @@ class StateStore:
 
         self._shards: list[dict[str, Tensor]] = []
         self._places: list[tuple[int, int, int, int]] = []
-        for directory in directories:
+        self._directories: list[int] = []
+        for number, directory in enumerate(directories):
             files = sorted(directory.glob("states-*.safetensors"))
             if not files:
                 raise UsageError(f"`{directory}` holds no states-*.safetensors")
@@ -96,6 +97,7 @@ class StateStore:
                         hint="give directories of one target and one choice of boundaries",
                     )
                 self._index(load_file(file))
+                self._directories += [number] * (len(self._places) - len(self._directories))
 
     def __len__(self) -> int:
         """Number of examples."""
@@ -108,6 +110,10 @@ class StateStore:
     def prompt_length(self, index: int) -> int:
         """Number of tokens of an example's prompt."""
         return self._places[index][3]
+
+    def directory(self, index: int) -> int:
+        """Which of the directories an example comes from, counted from 0."""
+        return self._directories[index]
 
     def __getitem__(self, index: int) -> Example:
         """One example, as views of the mapped files."""

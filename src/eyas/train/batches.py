@@ -65,7 +65,7 @@ def batch_plan(
     """
     chance = random.Random(seed)
     spans = {i: weighing.span(store.length(i), store.prompt_length(i)) for i in indices}
-    order = [index for index, (first, end) in spans.items() if first < end]
+    order = [index for index in indices if spans[index][0] < spans[index][1]]
     chance.shuffle(order)
     plan: list[list[int]] = []
     for begin in range(0, len(order), POOL):

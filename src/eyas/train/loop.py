@@ -67,6 +67,8 @@ def train(
             f"one in {settings.held_out_every}"
         )
     check_scorable(store, held_out, settings)
+    often = dict(enumerate(settings.repeats))
+    read = [index for index in training for _ in range(often.get(store.directory(index), 1))]
     weighing = Weighing(
         max_length=settings.max_length,
         prompt_weight=settings.prompt_weight,
@@ -77,7 +79,7 @@ def train(
         for number in range(settings.passes)
         for batch in batch_plan(
             store,
-            training,
+            read,
             weighing,
             tokens=settings.batch_tokens,
             seed=f"{settings.seed}/{number}",

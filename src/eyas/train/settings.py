@@ -10,10 +10,12 @@ class TrainSettings:
     """A run of test-time training; lengths and batch sizes count tokens.
 
     `batch_tokens` are the positions that count, padding included; for `max_length`,
-    `prompt_weight` and `prompt_reach` see `eyas.train.batches.Weighing`.
+    `prompt_weight` and `prompt_reach` see `eyas.train.batches.Weighing`. A pass reads the examples
+    of each directory of states `repeats` times: once where nothing is said of it.
     """
 
     passes: int
+    repeats: tuple[int, ...]
     batch_tokens: int
     max_length: int
     unroll_steps: int
