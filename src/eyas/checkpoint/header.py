@@ -97,10 +97,10 @@ def read_headers(directory: Path, file: str) -> dict[str, TensorHeader]:
     return parse_headers(text, file=file, size=size, where=str(path))
 
 
-def header_length(prefix: bytes, *, size: int, where: str) -> int:
+def header_length(prefix: bytes, *, size: int, where: str, most: int = MAX_HEADER) -> int:
     """The length of the header that the first 8 bytes of a file of `size` bytes announce.
 
-    Raises CheckpointError where the file cannot hold it, or where no real header is as long.
+    Raises CheckpointError where the file cannot hold it, or where it has more than `most` bytes.
     """
     if size < PREFIX or len(prefix) < PREFIX:
         raise CheckpointError(
@@ -109,8 +109,8 @@ def header_length(prefix: bytes, *, size: int, where: str) -> int:
     length = int.from_bytes(prefix, "little")
     if length > size - PREFIX:
         raise _unsound(where, f"a header of {length} bytes does not fit into its {size} bytes")
-    if length > MAX_HEADER:
-        raise _unsound(where, f"a header of {length} bytes is longer than {MAX_HEADER}")
+    if length > most:
+        raise _unsound(where, f"a header of {length} bytes is longer than {most}")
     return length
 
 

@@ -187,6 +187,8 @@ def _read(checkpoint: Checkpoint) -> Iterator[str]:
 def _file(checkpoint: Checkpoint, name: str) -> CheckedFile:
     from hashlib import sha256
 
+    if name in checkpoint.remote:
+        return CheckedFile(name=name, bytes=checkpoint.remote[name], sha256=None)
     path = checkpoint.directory / name
     size = path.stat().st_size
     digest = sha256(path.read_bytes()).hexdigest() if size <= SMALL_FILE else None
