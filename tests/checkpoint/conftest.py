@@ -10,17 +10,27 @@ import pytest
 from tests.checkpoint.hub_server import Hub, serve
 
 
+@pytest.fixture(scope="session")
+def client() -> Iterator[None]:
+    """huggingface_hub's HTTP client, which is slow to make and wants to be closed."""
+    from huggingface_hub import close_session
+
+    yield
+    close_session()
+
+
 @pytest.fixture
-def hub_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Hub]]:
+def hub_of(
+    client: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Callable[..., Hub]]:
     """Serves files as the repository org/drafter, with an empty cache and no token."""
-    from huggingface_hub import close_session, constants
+    from huggingface_hub import constants
 
     monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
     monkeypatch.setattr(constants, "HF_TOKEN_PATH", str(tmp_path / "no-token"))
     monkeypatch.delenv("HF_TOKEN", raising=False)
     monkeypatch.chdir(tmp_path)
-    close_session()
     with ExitStack() as stack:
 
         def start(files: dict[str, bytes | Path], *, redirects: bool = False) -> Hub:
@@ -35,4 +45,3 @@ def hub_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable
             return hub
 
         yield start
-        close_session()

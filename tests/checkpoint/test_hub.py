@@ -85,6 +85,18 @@ def test_offline_the_missing_file_is_named(cache: Callable[..., Path], cached: s
     assert e.value.hint == "unset HF_HUB_OFFLINE, or run: hf download org/drafter"
 
 
+@pytest.mark.parametrize("offline", [True, False])
+def test_a_name_that_the_hub_does_not_take(
+    cache: Callable[..., Path], monkeypatch: pytest.MonkeyPatch, offline: bool
+) -> None:
+    from huggingface_hub import constants
+
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", offline)
+
+    with pytest.raises(CheckpointError, match="'org/a--b' is no Hub id"):
+        open_checkpoint("org/a--b")
+
+
 def test_offline_the_way_out_keeps_the_revision(cache: Callable[..., Path]) -> None:
     with pytest.raises(CheckpointError) as caught:
         open_checkpoint("org/drafter@v1.0")

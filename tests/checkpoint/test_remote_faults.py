@@ -126,6 +126,12 @@ def test_a_repository_that_moves_on_meanwhile(hub: Hub) -> None:
     assert error.message == f"org/drafter is at {other}, and its config.json came from {COMMIT}"
 
 
+def test_a_server_that_names_no_commit(hub: Hub) -> None:
+    hub.faults.append(Fault(path=CONFIG, status=200, headers={"ETag": '"x"'}, body=b"{}"))
+
+    assert "is missing the 'X-Repo-Commit' header" in refused(FetchError).message
+
+
 def test_a_server_without_ranges_is_not_listened_to(hub: Hub) -> None:
     hub.faults.append(Fault(path=WEIGHTS, whole=True))
 

@@ -84,8 +84,8 @@ def fetch(hub_id: HubId, part: Part, *, also: Sequence[str] = ()) -> HubFiles:
     repository = None if isinstance(answer, Away) else answer
     config = _small_file(hub_id, "config.json", answer)
     directory = config.parent
-    if part is Part.WEIGHTS:
-        _download_weights(hub_id, also, answer)
+    if part is Part.WEIGHTS and repository is not None:
+        _download_weights(hub_id, also)
     elif part is Part.HEADERS and repository is not None and INDEX in repository.files:
         _small_file(hub_id, INDEX, repository)
     weightless = not any(directory.glob("*.safetensors"))
@@ -104,14 +104,14 @@ def _small_file(hub_id: HubId, name: str, answer: Repository | Away) -> Path:
     )
 
     repo, revision = hub_id.repo, hub_id.revision
-    cached = try_to_load_from_cache(repo, name, revision=revision)
-    path = Path(cached) if isinstance(cached, str) else None
-    if isinstance(answer, Away):
-        if path is None:
-            raise _not_cached(hub_id, name, answer)
-        return path
-    if path is None or path.parent.name != answer.commit:
-        with _explained(hub_id, name):
+    with _explained(hub_id, name):
+        cached = try_to_load_from_cache(repo, name, revision=revision)
+        path = Path(cached) if isinstance(cached, str) else None
+        if isinstance(answer, Away):
+            if path is None:
+                raise _not_cached(hub_id, name, answer)
+            return path
+        if path is None or path.parent.name != answer.commit:
             # The download would try for half a minute before it gave up.
             get_hf_file_metadata(hf_hub_url(repo, name, revision=revision), timeout=ANSWER_SECONDS)
             path = Path(hf_hub_download(repo, name, revision=revision))
@@ -123,23 +123,16 @@ def _small_file(hub_id: HubId, name: str, answer: Repository | Away) -> Path:
     return path
 
 
-def _download_weights(hub_id: HubId, also: Sequence[str], answer: Repository | Away) -> None:
+def _download_weights(hub_id: HubId, also: Sequence[str]) -> None:
     from huggingface_hub import snapshot_download
-    from huggingface_hub.errors import LocalEntryNotFoundError
 
-    try:
-        with _explained(hub_id, "model.safetensors"):
-            snapshot_download(
-                hub_id.repo,
-                revision=hub_id.revision,
-                allow_patterns=[*_WEIGHTS, *also],
-                ignore_patterns="*/*",  # other forms of the same weights lie in folders
-                local_files_only=isinstance(answer, Away),
-            )
-    except LocalEntryNotFoundError as error:
-        if isinstance(answer, Away):
-            raise _not_cached(hub_id, "model.safetensors", answer) from None
-        raise failure(error, f"model.safetensors of {hub_id}") from None
+    with _explained(hub_id, "model.safetensors"):
+        snapshot_download(
+            hub_id.repo,
+            revision=hub_id.revision,
+            allow_patterns=[*_WEIGHTS, *also],
+            ignore_patterns="*/*",  # other forms of the same weights lie in folders
+        )
 
 
 @contextmanager
@@ -148,6 +141,7 @@ def _explained(hub_id: HubId, name: str) -> Iterator[None]:
     from huggingface_hub.errors import (
         EntryNotFoundError,
         HfHubHTTPError,
+        HFValidationError,
         LocalEntryNotFoundError,
     )
 
@@ -157,13 +151,16 @@ def _explained(hub_id: HubId, name: str) -> Iterator[None]:
     try:
         yield
     except LocalEntryNotFoundError as error:
-        if not isinstance(error.__cause__, HfHubHTTPError):
-            raise
-        raise _refused(error.__cause__, what) from None
+        if isinstance(error.__cause__, HfHubHTTPError):
+            raise _refused(error.__cause__, what) from None
+        cause = error.__cause__ if isinstance(error.__cause__, Exception) else error
+        raise failure(cause, what) from None
     except EntryNotFoundError:
         raise CheckpointError(
             f"the Hub repository {hub_id} has no {name}", hint="check the name"
         ) from None
+    except HFValidationError as error:
+        raise _no_id(hub_id, error) from None
     except HfHubHTTPError as error:
         raise _refused(error, what) from None
     except (connection_error, OSError, ValueError) as error:
@@ -205,9 +202,7 @@ def _ask(hub_id: HubId) -> Repository | Away:
             hint="check the name, or set HF_TOKEN for a private one",
         ) from None
     except HFValidationError as error:
-        raise CheckpointError(
-            f"{str(hub_id)!r} is no Hub id: {one_line(error)}", hint="check the name"
-        ) from None
+        raise _no_id(hub_id, error) from None
     except HfHubHTTPError as error:
         raise _refused(error, f"the Hub repository {hub_id}") from None
     except (connection_error, OSError) as error:
@@ -222,6 +217,12 @@ def _ask(hub_id: HubId) -> Repository | Away:
         )
     files = frozenset(sibling.rfilename for sibling in info.siblings)
     return Repository(name=hub_id.repo, commit=info.sha, files=files)
+
+
+def _no_id(hub_id: HubId, error: Exception) -> CheckpointError:
+    return CheckpointError(
+        f"{str(hub_id)!r} is no Hub id: {one_line(error)}", hint="check the name"
+    )
 
 
 def _refused(error: HfHubHTTPError, what: str) -> CheckpointError | FetchError:
