@@ -176,7 +176,9 @@ def _bits(dtype: str, shape: list[int]) -> int:
 
 
 def _is_counts(value: Any) -> TypeGuard[list[int]]:
-    return isinstance(value, list) and all(type(v) is int and 0 <= v < _WORD for v in value)
+    if not isinstance(value, list) or not {*map(type, value)} <= {int}:
+        return False
+    return not value or (min(value) >= 0 and max(value) < _WORD)
 
 
 def _is_text_table(value: Any) -> bool:

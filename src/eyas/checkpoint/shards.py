@@ -110,16 +110,22 @@ def _read_index(directory: Path, afar: Collection[str]) -> dict[str, str]:
     if not isinstance(weight_map, dict) or not weight_map:
         raise CheckpointError(f"{path} has no weight_map", hint=_REPAIR)
     for name, file in weight_map.items():
-        if not isinstance(file, str) or not _is_plain_name(file):
-            raise CheckpointError(
-                f"{path} places tensor {name!r} in {file!r}, which is no file name beside it",
-                hint=_REPAIR,
-            )
+        if not isinstance(file, str) or not file.isprintable():
+            raise _astray(path, name, file)
+    for file in sorted(set(weight_map.values())):  # far fewer than tensors
+        if not _is_plain_name(file):
+            raise _astray(path, next(n for n, f in weight_map.items() if f == file), file)
         if file not in afar and not os.path.lexists(directory / file):
             raise CheckpointError(
                 f"{directory} lacks {file}, which {INDEX} names", hint="fetch the missing file"
             )
     return weight_map
+
+
+def _astray(path: Path, name: str, file: object) -> CheckpointError:
+    return CheckpointError(
+        f"{path} places tensor {name!r} in {file!r}, which is no file name beside it", hint=_REPAIR
+    )
 
 
 def _is_plain_name(file: str) -> bool:
