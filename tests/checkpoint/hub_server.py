@@ -18,6 +18,8 @@ from urllib.parse import unquote, urlsplit
 COMMIT = "c0ffee" * 6 + "abcd"
 REPOSITORY = "org/drafter"
 
+Files = dict[str, bytes | Path]
+
 _DESCRIBED = re.compile(r"/api/models/(?P<repo>[^/]+/[^/]+)(?:/revision/(?P<revision>.+))?")
 _LISTED = re.compile(r"/api/models/(?P<repo>[^/]+/[^/]+)/tree/(?P<revision>[^/]+)")
 _RESOLVED = re.compile(r"/(?P<repo>[^/]+/[^/]+)/resolve/(?P<revision>[^/]+)/(?P<file>.+)")
@@ -48,15 +50,20 @@ class Fault:
 
 @dataclass(slots=True, kw_only=True)
 class Hub:
-    """A repository, what was asked for, and what goes wrong."""
+    """Repositories, what was asked for, and what goes wrong."""
 
-    files: dict[str, bytes | Path]
+    files: Files  # of org/drafter
+    others: dict[str, Files] = field(default_factory=dict)
     tags: tuple[str, ...] = ("main", "v1.0")
     describes: bytes | None = None  # instead of the description of the repository
     faults: list[Fault] = field(default_factory=list)
     storage: str | None = None  # the address of a store that large files are redirected to
     asked: list[Asked] = field(default_factory=list)
     address: str = ""
+
+    def files_of(self, repo: str) -> Files | None:
+        """The files of a repository; None where there is none of that name."""
+        return self.files if repo == REPOSITORY else self.others.get(repo)
 
     def sent(self, name: str) -> int:
         """The bytes of a file that were sent, by the Hub or its store."""
@@ -112,34 +119,36 @@ class _Handler(BaseHTTPRequestHandler):
         elif match := _DESCRIBED.fullmatch(path):
             self._describe(match["repo"], match["revision"] or "main")
         elif path.startswith("/store/"):
-            self._file(path.removeprefix("/store/"), fault)
+            self._file(self.served.files, path.removeprefix("/store/"), fault)
         elif match := _RESOLVED.fullmatch(path):
             self._resolve(match["repo"], match["revision"], match["file"], fault)
         else:
             self._send(404, {}, b"")
 
     def _describe(self, repo: str, revision: str) -> None:
-        if repo != REPOSITORY:
+        files = self.served.files_of(repo)
+        if files is None:
             self._send(404, {"X-Error-Code": "RepoNotFound"}, b"")
         elif revision not in (*self.served.tags, COMMIT):
             self._send(404, {"X-Error-Code": "RevisionNotFound"}, b"")
         elif self.served.describes is not None:
             self._send(200, {}, self.served.describes)
         else:
-            siblings = [{"rfilename": name} for name in self.served.files]
+            siblings = [{"rfilename": name} for name in files]
             told = {"id": repo, "sha": COMMIT, "siblings": siblings}
             self._send(200, {"Content-Type": "application/json"}, json.dumps(told).encode())
 
     def _list(self, repo: str) -> None:
+        files = self.served.files_of(repo) or {}
         entries = [
-            {"type": "file", "path": name, "size": self._size(name), "oid": f"{i:040x}"}
-            for i, name in enumerate(self.served.files)
+            {"type": "file", "path": name, "size": _size(content), "oid": f"{i:040x}"}
+            for i, (name, content) in enumerate(files.items())
         ]
         self._send(200, {"Content-Type": "application/json"}, json.dumps(entries).encode())
 
     def _resolve(self, repo: str, revision: str, file: str, fault: Fault | None) -> None:
-        known = repo == REPOSITORY and revision in (*self.served.tags, COMMIT)
-        if not known or file not in self.served.files:
+        files = self.served.files_of(repo) or {}
+        if revision not in (*self.served.tags, COMMIT) or file not in files:
             headers = {"X-Error-Code": "EntryNotFound", "X-Repo-Commit": COMMIT}
             self._send(404, headers, b"")
         elif self.served.storage is not None and file.endswith(".safetensors"):
@@ -147,32 +156,21 @@ class _Handler(BaseHTTPRequestHandler):
                 "Location": f"{self.served.storage}/store/{file}",
                 "X-Repo-Commit": COMMIT,
                 "X-Linked-ETag": f'"{file}"',
-                "X-Linked-Size": str(self._size(file)),
+                "X-Linked-Size": str(_size(files[file])),
             }
             self._send(302, headers, b"")
         else:
-            self._file(file, fault)
+            self._file(files, file, fault)
 
-    def _size(self, file: str) -> int:
-        content = self.served.files[file]
-        return len(content) if isinstance(content, bytes) else content.stat().st_size
-
-    def _bytes(self, file: str, start: int, stop: int) -> bytes:
-        content = self.served.files[file]
-        if isinstance(content, bytes):
-            return content[start:stop]
-        with content.open("rb") as opened:
-            opened.seek(start)
-            return opened.read(stop - start)
-
-    def _file(self, file: str, fault: Fault | None) -> None:
-        size = self._size(file)
+    def _file(self, files: Files, file: str, fault: Fault | None) -> None:
+        content = files[file]
+        size = _size(content)
         headers = {"X-Repo-Commit": COMMIT, "ETag": f'"{file}"', "Accept-Ranges": "bytes"}
         asked = re.fullmatch(r"bytes=(\d+)-(\d+)", self.headers.get("Range", ""))
         if self.command == "HEAD":
             self._send(200, headers | {"Content-Length": str(size)}, b"")
         elif asked is None or (fault is not None and fault.whole):
-            self._send(200, headers, self._bytes(file, 0, size))
+            self._send(200, headers, _bytes(content, 0, size))
         elif int(asked[1]) >= size:
             self._send(416, headers | {"Content-Range": f"bytes */{size}"}, b"")
         else:
@@ -182,7 +180,7 @@ class _Handler(BaseHTTPRequestHandler):
             if fault is not None:
                 headers |= fault.headers
                 stop -= fault.cut
-            self._send(206, headers, self._bytes(file, start, stop))
+            self._send(206, headers, _bytes(content, start, stop))
 
     def _send(
         self, status: int, headers: Mapping[str, str], body: bytes, *, noted: bool = True
@@ -205,3 +203,15 @@ class _Handler(BaseHTTPRequestHandler):
         if self.command != "HEAD":
             with suppress(ConnectionError):  # a client may hang up on what it did not ask for
                 self.wfile.write(body)
+
+
+def _size(content: bytes | Path) -> int:
+    return len(content) if isinstance(content, bytes) else content.stat().st_size
+
+
+def _bytes(content: bytes | Path, start: int, stop: int) -> bytes:
+    if isinstance(content, bytes):
+        return content[start:stop]
+    with content.open("rb") as opened:
+        opened.seek(start)
+        return opened.read(stop - start)

@@ -128,20 +128,20 @@ def test_check_judges_without_weights(
     hub_of: Callable[..., Hub], files: dict[str, bytes | Path], capsys: pytest.CaptureFixture[str]
 ) -> None:
     hub = hub_of(files)
+    hub.others["org/target"] = {"config.json": b'{"hidden_size": 1024, "vocab_size": 64000}'}
+    command = ["check", "hf://org/drafter", "--target", "org/target@main", "--format", "json"]
 
-    code = main(
-        ["check", "hf://org/drafter", "--engine", "sglang@0.5.23,vllm@0.33.0", "--format", "json"]
-    )
+    code = main([*command, "--engine", "sglang@0.5.23,vllm@0.33.0"])
 
     report = json.loads(capsys.readouterr().out)
     assert code in (0, 1)
     assert {engine["outcome"] for engine in report["engines"]} <= {"pass", "warn", "fail"}
-    assert report["subject"]["revision"] == COMMIT
+    assert report["subject"]["revision"] == report["target_revision"] == COMMIT
     weights = report["subject"]["files"][1]
     assert (weights["name"], weights["sha256"]) == ("model.safetensors", None)
     assert weights["bytes"] == Path(str(files["model.safetensors"])).stat().st_size
     assert hub.sent("model.safetensors") == header_bytes(files) + len(D2T)
-    assert len(hub.asked) == 7
+    assert len(hub.asked) == 7 + 4
 
 
 def test_shards_of_the_index_alone_are_asked_for(

@@ -141,6 +141,7 @@ def test_json_keeps_its_keys() -> None:
         "tool",
         "subject",
         "target",
+        "target_revision",
         "engines",
         "findings",
         "skipped",

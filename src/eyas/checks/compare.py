@@ -109,6 +109,7 @@ def report_on(
         tool=Tool(name="eyas", version=__version__),
         subject=subject_of(trained),
         target=None if trained.target is None else trained.target.location,
+        target_revision=None if trained.target is None else trained.target.revision,
         engines=tuple(outcomes),
         findings=tuple(findings),
         skipped=tuple(skipped),
