@@ -208,7 +208,6 @@ def measure(directory: Path, runs: int) -> None:
         "check DRAFT --target KIMI": [*eyas, "check", drafter, "--target", target, *engines],
         "check DRAFT": [*eyas, "check", drafter, *engines],
         "inspect DRAFT": [*eyas, "inspect", drafter],
-        "inspect KIMI (every header is read, and it is no drafter)": [*eyas, "inspect", target],
         "eyas --version": [*eyas, "--version"],
         "python -c pass": [sys.executable, "-c", "pass"],
     }

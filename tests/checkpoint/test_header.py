@@ -126,6 +126,7 @@ def test_mutants_are_judged_as_the_library_judges_them(tmp_path: Path) -> None:
     ("header", "reason"),
     [
         (b'{"x":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},"x":{}}', "'x' occurs twice"),
+        ({"x." * 300: entry("U8", [1], 0, 1)}, "names a tensor in 600 characters: 'x.x."),
         ({"x": entry("U9", [1], 0, 1)}, "'x' has the type 'U9', which is none"),
         ({"x": entry("U8", [2], 0, 1)}, "'x' spans 1 bytes, not its shape's"),
         ({"x": entry("U8", [-1], 0, 1)}, "'x' has no shape or offsets of whole numbers"),

@@ -22,6 +22,8 @@ from eyas.errors import CheckpointError
 PREFIX = 8  # bytes that state the length of the header
 MAX_HEADER = 100_000_000  # the safetensors library reads none that is longer
 _WORD = 2**64
+# Names in use have some 100; what looks at every prefix of a name takes their square.
+_LONGEST_NAME = 512
 _REPAIR = "fetch or export the file again"
 
 # Bits for each element, by the name that the safetensors format gives a type.
@@ -146,6 +148,10 @@ def _header(name: str, entry: Any, *, begin: int, file: str, where: str) -> Tens
     if not name.isprintable():
         raise CheckpointError(
             f"{where} names a tensor with control characters: {name[:80]!r}", hint=_REPAIR
+        )
+    if len(name) > _LONGEST_NAME:
+        raise CheckpointError(
+            f"{where} names a tensor in {len(name)} characters: {name[:40]!r}…", hint=_REPAIR
         )
     fields = entry if isinstance(entry, dict) else {}
     dtype, shape, offsets = (fields.get(key) for key in ("dtype", "shape", "data_offsets"))
