@@ -1,4 +1,4 @@
-"""What the Hub says when it does not give a file, as one sentence."""
+"""What the Hub says when it does not give a file, or the connection breaks, as one sentence."""
 
 from __future__ import annotations
 
@@ -33,6 +33,14 @@ def refusal(status: int, headers: Mapping[str, str], what: str) -> CheckpointErr
     return FetchError(
         f"the Hub answered {status}, asked for {what}", hint="check HF_ENDPOINT, or try again"
     )
+
+
+def connection_error() -> type[Exception]:
+    """What the errors of the HTTP client derive from; which client it is differs by version."""
+    from huggingface_hub.errors import HfHubHTTPError
+
+    base: type[Exception] = HfHubHTTPError.__bases__[0]
+    return base
 
 
 def failure(error: Exception, what: str) -> FetchError:

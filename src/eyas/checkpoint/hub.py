@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from eyas.checkpoint.answer import failure, one_line, refusal
+from eyas.checkpoint.answer import connection_error, failure, one_line, refusal
 from eyas.checkpoint.repository import ANSWER_SECONDS, Repository
 from eyas.errors import CheckpointError, FetchError, UsageError
 
@@ -145,8 +145,6 @@ def _explained(hub_id: HubId, name: str) -> Iterator[None]:
         LocalEntryNotFoundError,
     )
 
-    # The client library differs by version; this is what its connection errors derive from.
-    connection_error: type[Exception] = HfHubHTTPError.__bases__[0]
     what = f"{name} of {hub_id}"
     try:
         yield
@@ -163,7 +161,7 @@ def _explained(hub_id: HubId, name: str) -> Iterator[None]:
         raise _no_id(hub_id, error) from None
     except HfHubHTTPError as error:
         raise _refused(error, what) from None
-    except (connection_error, OSError, ValueError) as error:
+    except (connection_error(), OSError, ValueError) as error:
         raise failure(error, what) from None
 
 
@@ -181,8 +179,6 @@ def _ask(hub_id: HubId) -> Repository | Away:
         RevisionNotFoundError,
     )
 
-    # The client library differs by version; this is what its connection errors derive from.
-    connection_error: type[Exception] = HfHubHTTPError.__bases__[0]
     if constants.HF_HUB_OFFLINE:
         return Away(reason="HF_HUB_OFFLINE is set")
     _require_address(constants.ENDPOINT)
@@ -205,7 +201,7 @@ def _ask(hub_id: HubId) -> Repository | Away:
         raise _no_id(hub_id, error) from None
     except HfHubHTTPError as error:
         raise _refused(error, f"the Hub repository {hub_id}") from None
-    except (connection_error, OSError) as error:
+    except (connection_error(), OSError) as error:
         return Away(reason=f"the Hub cannot be reached ({one_line(error)})")
     except (ValueError, TypeError, KeyError, AttributeError):
         # The library takes the answer apart without a look: a login page, or another JSON.

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from eyas.checkpoint.answer import failure, refusal
+from eyas.checkpoint.answer import connection_error, failure, refusal
 from eyas.checkpoint.header import PREFIX, TensorHeader, header_length, parse_headers
 from eyas.errors import CheckpointError, FetchError
 
@@ -54,11 +54,8 @@ class Repository:
     def _opened(self, file: str, start: int, nbytes: int) -> Iterator[tuple[int, Iterator[bytes]]]:
         """The size of `file`, and its bytes from `start` on: `nbytes`, or fewer where it ends."""
         from huggingface_hub import get_session, hf_hub_url
-        from huggingface_hub.errors import HfHubHTTPError
         from huggingface_hub.utils import build_hf_headers  # type: ignore[attr-defined]
 
-        # The client library differs by version; this is what its connection errors derive from.
-        connection_error: type[Exception] = HfHubHTTPError.__bases__[0]
         what = f"{file} of {self.name}"
         stop = start + nbytes
         headers = build_hf_headers()
@@ -70,7 +67,7 @@ class Repository:
             ) as response:
                 size = _size(response.status_code, response.headers, start, what)
                 yield size, _exactly(response.iter_raw(), min(stop, size) - start, what)
-        except (connection_error, OSError) as error:
+        except (connection_error(), OSError) as error:
             raise failure(error, what) from None
 
 
