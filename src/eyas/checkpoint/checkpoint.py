@@ -165,7 +165,7 @@ def open_checkpoint(location: str | Path, *, weights: bool = False) -> Checkpoin
     place = locate(location, Part.WEIGHTS if weights else Part.HEADERS)
     if place.file is not None and place.file.endswith(GGUF_SUFFIX):
         return _open_gguf(typed, place)
-    config = read_json_object(regular_file(place.directory, "config.json"), hint=_CONFIG_HINT)
+    config = read_json_object(place.directory / "config.json", hint=_CONFIG_HINT)
     require_bounded(config, "config.json")
     shards = read_shards(place.directory, place.file, place.repository)
     return Checkpoint(

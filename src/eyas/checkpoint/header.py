@@ -135,7 +135,7 @@ def parse_headers(text: bytes, *, file: str, size: int, where: str) -> dict[str,
     position = begin
     for header in headers:
         if header.start != position:
-            raise _unsound(where, f"the bytes of {header.name!r} overlap others or leave a gap")
+            raise _unsound(where, f"the bytes of {header.name!r:.80} overlap others or leave a gap")
         position += header.nbytes
     if position != size:
         raise CheckpointError(

@@ -10,7 +10,6 @@ from pathlib import Path
 from eyas.checkpoint.header import TensorHeader, read_headers
 from eyas.checkpoint.hub import INDEX
 from eyas.checkpoint.json_file import read_json_object
-from eyas.checkpoint.regular import regular_file
 from eyas.checkpoint.repository import Repository
 from eyas.errors import CheckpointError
 
@@ -83,7 +82,7 @@ def _require_placed(
     for name, file in weight_map.items():
         if name not in tensors or tensors[name].file != file:
             raise CheckpointError(
-                f"{directory / INDEX} places tensor {name!r} in {file}, which does not hold it",
+                f"{directory / INDEX} places tensor {name!r:.80} in {file}, which does not hold it",
                 hint=_REPAIR,
             )
 
@@ -104,7 +103,7 @@ def _weights(names: Iterable[str]) -> tuple[str, ...]:
 
 
 def _read_index(directory: Path, afar: Collection[str]) -> dict[str, str]:
-    path = regular_file(directory, INDEX)
+    path = directory / INDEX
     index = read_json_object(path, hint=_REPAIR, max_bytes=_INDEX_BYTES)
     weight_map = index.get("weight_map")
     if not isinstance(weight_map, dict) or not weight_map:
@@ -117,14 +116,15 @@ def _read_index(directory: Path, afar: Collection[str]) -> dict[str, str]:
             raise _astray(path, next(n for n, f in weight_map.items() if f == file), file)
         if file not in afar and not os.path.lexists(directory / file):
             raise CheckpointError(
-                f"{directory} lacks {file}, which {INDEX} names", hint="fetch the missing file"
+                f"{directory} lacks {file:.80}, which {INDEX} names", hint="fetch the missing file"
             )
     return weight_map
 
 
 def _astray(path: Path, name: str, file: object) -> CheckpointError:
     return CheckpointError(
-        f"{path} places tensor {name!r} in {file!r}, which is no file name beside it", hint=_REPAIR
+        f"{path} places tensor {name!r:.80} in {file!r:.80}, which is no file name beside it",
+        hint=_REPAIR,
     )
 
 
