@@ -4,7 +4,7 @@
     python benchmarks/kimi_target.py measure DIR [--runs 7]
 
 `build` writes DIR/target with the headers of moonshotai/Kimi-K2.5 (64 shards, 208,550 tensors,
-595,148,192,736 bytes, of which 58 MB are on the disk: weights are holes) and DIR/drafter, a drafter
+595,148,192,736 bytes, of which 52 MB are on the disk: weights are holes) and DIR/drafter, a drafter
 of its shape. `measure` runs the commands under /usr/bin/time -v and prints medians; processor time
 is the number to trust where other work runs.
 """
