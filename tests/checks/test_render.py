@@ -108,6 +108,12 @@ def test_the_commit_of_a_hub_drafter_is_said() -> None:
     assert lines[-2] == "org/name@v1 at commit c0ffee"
 
 
+def test_a_target_from_the_hub_is_named_with_its_commit() -> None:
+    report = replace(REPORT, target="org/target", target_revision="decade")
+
+    assert render(report, Format.HUMAN).splitlines()[-2] == "org/target at commit decade"
+
+
 def test_one_finding_about_two_versions_is_shown_once() -> None:
     other = replace(
         LOST,
@@ -141,6 +147,7 @@ def test_json_keeps_its_keys() -> None:
         "tool",
         "subject",
         "target",
+        "target_revision",
         "engines",
         "findings",
         "skipped",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from array import array
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
@@ -13,10 +13,12 @@ from typing import Any
 from eyas.checkpoint.bounds import require_bounded
 from eyas.checkpoint.gguf import read_gguf
 from eyas.checkpoint.header import TensorHeader
+from eyas.checkpoint.hub import INDEX, Part
 from eyas.checkpoint.json_file import read_json_object
 from eyas.checkpoint.place import GGUF_SUFFIX, Place, locate
 from eyas.checkpoint.regular import regular_file
-from eyas.checkpoint.shards import INDEX, read_shards
+from eyas.checkpoint.repository import Repository
+from eyas.checkpoint.shards import read_shards
 from eyas.errors import CheckpointError
 
 _CHUNK = 16 * 2**20
@@ -48,7 +50,8 @@ class Checkpoint:
 
     `location` is what the user typed, `config` the raw config.json or the keys of a GGUF file,
     `files` the weight files that belong to it, `other_files` the weight files beside them that do
-    not, and `revision` the Hub commit.
+    not, and `revision` the Hub commit. `remote` has the sizes of the files that are in `repository`
+    and not in `directory`: they are read in ranges.
     """
 
     location: str
@@ -59,6 +62,10 @@ class Checkpoint:
     files: tuple[str, ...]
     revision: str | None
     other_files: tuple[str, ...] = ()
+    repository: Repository | None = None
+    remote: Mapping[str, int] = field(default_factory=dict)
+    # Several rules look at the same map, and each look at a remote one is a request.
+    _maps: dict[str, bytes] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @property
     def format(self) -> Format:
@@ -94,6 +101,9 @@ class Checkpoint:
             )
         if header.start is None:
             raise CheckpointError(f"{self.place(name)} is a header without bytes")
+        if self.repository is not None and header.file in self.remote:
+            yield from self.repository.chunks(header.file, header.start, header.nbytes)
+            return
         path = regular_file(self.directory, header.file)
         left = header.nbytes
         try:
@@ -134,36 +144,41 @@ class Checkpoint:
                 f"{self.place(name)} has {header.nbytes} bytes, too many for a vocabulary map",
                 hint="check that it is the right tensor",
             )
-        raw = self.read_bytes(name)
-        values = array(_INTEGER_CODES[self.tensors[name].dtype], raw)
+        if name not in self._maps:
+            self._maps[name] = self.read_bytes(name)
+        values = array(_INTEGER_CODES[self.tensors[name].dtype], self._maps[name])
         if sys.byteorder == "big":
             values.byteswap()
         return values.tolist()
 
 
-def open_checkpoint(location: str | Path) -> Checkpoint:
+def open_checkpoint(location: str | Path, *, weights: bool = False) -> Checkpoint:
     """The checkpoint at `location`, without reading a tensor.
 
     `location` is a directory, a single ``.safetensors`` file with config.json beside it, a
-    ``.gguf`` file, or a Hub id (``org/name``, ``org/name@revision``, ``hf://…``). Raises
-    CheckpointError when it is missing or unsound, FetchError when the Hub cannot be reached.
+    ``.gguf`` file, or a Hub id (``org/name``, ``org/name@revision``, ``hf://…``). Of a Hub id only
+    headers are fetched; say `weights` where all of them will be read, and they are kept in the
+    Hub's cache. Raises CheckpointError when it is missing or unsound, FetchError when the Hub
+    cannot be reached.
     """
     typed = str(location)
-    place = locate(location, weights=True)
+    place = locate(location, Part.WEIGHTS if weights else Part.HEADERS)
     if place.file is not None and place.file.endswith(GGUF_SUFFIX):
         return _open_gguf(typed, place)
-    config = read_json_object(regular_file(place.directory, "config.json"), hint=_CONFIG_HINT)
+    config = read_json_object(place.directory / "config.json", hint=_CONFIG_HINT)
     require_bounded(config, "config.json")
-    tensors, files, others = read_shards(place.directory, place.file)
+    shards = read_shards(place.directory, place.file, place.repository)
     return Checkpoint(
         location=typed,
         directory=place.directory,
         config=config,
         config_file="config.json",
-        tensors=tensors,
-        files=files,
+        tensors=shards.tensors,
+        files=shards.files,
         revision=place.revision,
-        other_files=others,
+        other_files=shards.other_files,
+        repository=place.repository,
+        remote=shards.remote,
     )
 
 

@@ -3,17 +3,34 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
-from eyas.errors import CheckpointError, FetchError
+from eyas.checkpoint.answer import connection_error, failure, one_line, refusal
+from eyas.checkpoint.repository import ANSWER_SECONDS, Repository
+from eyas.errors import CheckpointError, FetchError, UsageError
+
+if TYPE_CHECKING:
+    from huggingface_hub.errors import HfHubHTTPError
 
 _ID = re.compile(
     r"(?P<repo>[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*)(?:@(?P<revision>[A-Za-z0-9][\w./-]*))?"
 )
-_WEIGHTS = ("config.json", "*.safetensors", "model.safetensors.index.json")
-_ANSWER_SECONDS = 10
+INDEX = "model.safetensors.index.json"
+_WEIGHTS = ("config.json", "*.safetensors", INDEX)
+
+
+class Part(StrEnum):
+    """How much of a model is wanted: its weights come whole only where they are computed with."""
+
+    CONFIG = "config"
+    HEADERS = "headers"
+    WEIGHTS = "weights"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +45,25 @@ class HubId:
         return self.repo if self.revision is None else f"{self.repo}@{self.revision}"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HubFiles:
+    """A snapshot directory in the Hub's cache, its commit, and the repository it is a part of.
+
+    `repository` is None while the Hub is out of reach: what is not in the directory is missing.
+    """
+
+    directory: Path
+    commit: str
+    repository: Repository | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Away:
+    """Why the Hub is out of reach, so that its cache has to serve."""
+
+    reason: str
+
+
 def parse_hub_id(text: str) -> HubId | None:
     """`text` as ``org/name`` or ``org/name@revision``, with or without ``hf://``; else None."""
     match = _ID.fullmatch(text.removeprefix("hf://"))
@@ -36,48 +72,104 @@ def parse_hub_id(text: str) -> HubId | None:
     return HubId(repo=match["repo"], revision=match["revision"])
 
 
-def fetch(hub_id: HubId, *, weights: bool, also: Sequence[str] = ()) -> tuple[Path, str]:
-    """The snapshot directory of a repository and its commit.
+def fetch(hub_id: HubId, part: Part, *, also: Sequence[str] = ()) -> HubFiles:
+    """The snapshot of a repository in the Hub's cache, with the files that `part` needs.
 
-    Only config.json is fetched unless `weights`, and with them the files like `also`. Where the
-    Hub is out of reach the cache serves.
-    Raises CheckpointError when the repository or a file does not exist or is not in the cache
-    while HF_HUB_OFFLINE is set, FetchError when the Hub or the connection fails.
+    With the weights come the files whose names are like one of `also`. Where the Hub is out of
+    reach the cache serves.
+    Raises CheckpointError when the repository or a file does not exist, may not be read, or is not
+    in the cache while HF_HUB_OFFLINE is set; FetchError when the Hub or the connection fails.
     """
-    from huggingface_hub import hf_hub_download, snapshot_download
-    from huggingface_hub.errors import EntryNotFoundError, HfHubHTTPError, LocalEntryNotFoundError
+    answer = _ask(hub_id)
+    repository = None if isinstance(answer, Away) else answer
+    config = _small_file(hub_id, "config.json", answer)
+    directory = config.parent
+    if part is Part.WEIGHTS and repository is not None:
+        _download_weights(hub_id, also)
+    elif part is Part.HEADERS and repository is not None and INDEX in repository.files:
+        _small_file(hub_id, INDEX, repository)
+    weightless = not any(directory.glob("*.safetensors"))
+    if part is not Part.CONFIG and isinstance(answer, Away) and weightless:
+        raise _not_cached(hub_id, "model.safetensors", answer)
+    return HubFiles(directory=directory, commit=directory.name, repository=repository)
 
-    online = _is_reachable(hub_id)
+
+def _small_file(hub_id: HubId, name: str, answer: Repository | Away) -> Path:
+    """The path of the file `name` in the Hub's cache, fetched where it is not there."""
+    from huggingface_hub import (
+        get_hf_file_metadata,
+        hf_hub_download,
+        hf_hub_url,
+        try_to_load_from_cache,
+    )
+
     repo, revision = hub_id.repo, hub_id.revision
-    try:
-        config = hf_hub_download(
-            repo, "config.json", revision=revision, local_files_only=not online
+    with _explained(hub_id, name):
+        cached = try_to_load_from_cache(repo, name, revision=revision)
+        path = Path(cached) if isinstance(cached, str) else None
+        if isinstance(answer, Away):
+            if path is None:
+                raise _not_cached(hub_id, name, answer)
+            return path
+        if path is None or path.parent.name != answer.commit:
+            # The download would try for half a minute before it gave up.
+            get_hf_file_metadata(hf_hub_url(repo, name, revision=revision), timeout=ANSWER_SECONDS)
+            path = Path(hf_hub_download(repo, name, revision=revision))
+    if path.parent.name != answer.commit:
+        raise FetchError(
+            f"{hub_id} is at {answer.commit}, and its {name} came from {path.parent.name}",
+            hint="try again",
         )
-        if weights:
-            snapshot_download(
-                repo,
-                revision=revision,
-                allow_patterns=[*_WEIGHTS, *also],
-                local_files_only=not online,
-            )
-    except LocalEntryNotFoundError:
-        raise _not_cached(hub_id, "config.json") from None
+    return path
+
+
+def _download_weights(hub_id: HubId, also: Sequence[str]) -> None:
+    from huggingface_hub import snapshot_download
+
+    with _explained(hub_id, "model.safetensors"):
+        snapshot_download(
+            hub_id.repo,
+            revision=hub_id.revision,
+            allow_patterns=[*_WEIGHTS, *also],
+            ignore_patterns="*/*",  # other forms of the same weights lie in folders
+        )
+
+
+@contextmanager
+def _explained(hub_id: HubId, name: str) -> Iterator[None]:
+    """Turns what huggingface_hub raises about the file `name` into one sentence."""
+    from huggingface_hub.errors import (
+        EntryNotFoundError,
+        HfHubHTTPError,
+        HFValidationError,
+        LocalEntryNotFoundError,
+    )
+
+    what = f"{name} of {hub_id}"
+    try:
+        yield
+    except LocalEntryNotFoundError as error:
+        if isinstance(error.__cause__, HfHubHTTPError):
+            raise _refused(error.__cause__, what) from None
+        cause = error.__cause__ if isinstance(error.__cause__, Exception) else error
+        raise failure(cause, what) from None
     except EntryNotFoundError:
         raise CheckpointError(
-            f"the Hub repository {hub_id} has no config.json", hint="check the name"
+            f"the Hub repository {hub_id} has no {name}", hint="check the name"
         ) from None
-    except (HfHubHTTPError, OSError, ValueError) as error:
-        raise FetchError(
-            f"fetching {hub_id} from the Hub failed: {_line(error)}", hint="try again"
-        ) from None
-    directory = Path(config).parent
-    if weights and not online and not any(directory.glob("*.safetensors")):
-        raise _not_cached(hub_id, "model.safetensors")
-    return directory, directory.name
+    except HFValidationError as error:
+        raise _no_id(hub_id, error) from None
+    except HfHubHTTPError as error:
+        raise _refused(error, what) from None
+    except (connection_error(), OSError, ValueError) as error:
+        raise failure(error, what) from None
 
 
-def _is_reachable(hub_id: HubId) -> bool:
-    """Whether the Hub answers and has the repository; its own download would retry for long."""
+def _ask(hub_id: HubId) -> Repository | Away:
+    """The repository as the Hub describes it.
+
+    The library's own download would retry for long before it said so.
+    """
     from huggingface_hub import HfApi, constants
     from huggingface_hub.errors import (
         GatedRepoError,
@@ -87,21 +179,18 @@ def _is_reachable(hub_id: HubId) -> bool:
         RevisionNotFoundError,
     )
 
-    # The client library differs by version; this is what its connection errors derive from.
-    connection_error: type[Exception] = HfHubHTTPError.__bases__[0]
     if constants.HF_HUB_OFFLINE:
-        return False
+        return Away(reason="HF_HUB_OFFLINE is set")
+    _require_address(constants.ENDPOINT)
     try:
-        HfApi().model_info(hub_id.repo, revision=hub_id.revision, timeout=_ANSWER_SECONDS)
-    except GatedRepoError:
-        raise CheckpointError(
-            f"the Hub repository {hub_id} is gated", hint="accept its terms and set HF_TOKEN"
-        ) from None
+        info = HfApi().model_info(hub_id.repo, revision=hub_id.revision, timeout=ANSWER_SECONDS)
     except RevisionNotFoundError:
         raise CheckpointError(
             f"the Hub repository {hub_id.repo} has no revision {hub_id.revision}",
             hint="check the part after @",
         ) from None
+    except GatedRepoError as error:
+        raise _refused(error, f"the Hub repository {hub_id}") from None
     except RepositoryNotFoundError:
         raise CheckpointError(
             f"there is no local path {hub_id}, and no Hub repository of that name that you may"
@@ -109,34 +198,56 @@ def _is_reachable(hub_id: HubId) -> bool:
             hint="check the name, or set HF_TOKEN for a private one",
         ) from None
     except HFValidationError as error:
-        raise CheckpointError(
-            f"{str(hub_id)!r} is no Hub id: {_line(error)}", hint="check the name"
-        ) from None
+        raise _no_id(hub_id, error) from None
     except HfHubHTTPError as error:
+        raise _refused(error, f"the Hub repository {hub_id}") from None
+    except (connection_error(), OSError) as error:
+        return Away(reason=f"the Hub cannot be reached ({one_line(error)})")
+    except (ValueError, TypeError, KeyError, AttributeError):
+        # The library takes the answer apart without a look: a login page, or another JSON.
+        info = None
+    if info is None or info.sha is None or info.siblings is None:
         raise FetchError(
-            f"asking the Hub for {hub_id} failed: {_line(error)}", hint="try again"
-        ) from None
-    except (connection_error, OSError):
-        return False
-    return True
+            f"{constants.ENDPOINT} does not describe {hub_id} as the Hub does",
+            hint="check HF_ENDPOINT and the connection",
+        )
+    files = frozenset(sibling.rfilename for sibling in info.siblings)
+    return Repository(name=hub_id.repo, commit=info.sha, files=files)
 
 
-def _not_cached(hub_id: HubId, file: str) -> CheckpointError | FetchError:
+def _no_id(hub_id: HubId, error: Exception) -> CheckpointError:
+    return CheckpointError(
+        f"{str(hub_id)!r} is no Hub id: {one_line(error)}", hint="check the name"
+    )
+
+
+def _refused(error: HfHubHTTPError, what: str) -> CheckpointError | FetchError:
+    return refusal(error.response.status_code, error.response.headers, what)
+
+
+def _require_address(endpoint: str) -> None:
+    try:
+        parts = urlsplit(endpoint)
+        sound = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        sound = False
+    if not sound:
+        raise UsageError(
+            f"HF_ENDPOINT is {endpoint[:80]!r}, which is no address of a Hub",
+            hint="unset it, or give one such as https://huggingface.co",
+        )
+
+
+def _not_cached(hub_id: HubId, file: str, away: Away) -> CheckpointError | FetchError:
     from huggingface_hub import constants
 
     missing = (
         f"there is no local path {hub_id}, and {file} of the Hub repository {hub_id} is not in the"
-        " local cache"
+        f" local cache while {away.reason}"
     )
     if constants.HF_HUB_OFFLINE:
+        revision = "" if hub_id.revision is None else f" --revision {hub_id.revision}"
         return CheckpointError(
-            f"{missing} while HF_HUB_OFFLINE is set",
-            hint=f"unset HF_HUB_OFFLINE, or run: hf download {hub_id.repo}",
+            missing, hint=f"unset HF_HUB_OFFLINE, or run: hf download {hub_id.repo}{revision}"
         )
-    return FetchError(
-        f"{missing} while the Hub cannot be reached", hint="check the path, or the connection"
-    )
-
-
-def _line(error: Exception) -> str:
-    return " ".join(str(error).split())[:200].rstrip(".")
+    return FetchError(missing, hint="check the path, or the connection")

@@ -15,7 +15,11 @@ MAX_BYTES = 16 * 2**20  # the largest real config is some 100 KB, an index some 
 
 def read_json_object(path: Path, *, hint: str, max_bytes: int = MAX_BYTES) -> dict[str, Any]:
     """The JSON object in `path`; raises CheckpointError for anything else."""
-    raw = read_regular(path, max_bytes=max_bytes)
+    return json_object(read_regular(path, max_bytes=max_bytes), where=str(path), hint=hint)
+
+
+def json_object(raw: bytes, *, where: str, hint: str) -> dict[str, Any]:
+    """The JSON object that `raw`, read at `where`, spells; raises CheckpointError otherwise."""
     try:
         value = json.loads(
             raw.decode("utf-8"),
@@ -24,14 +28,16 @@ def read_json_object(path: Path, *, hint: str, max_bytes: int = MAX_BYTES) -> di
             object_pairs_hook=_unique,
         )
     except UnicodeDecodeError as error:
-        raise CheckpointError(f"{path} is not UTF-8 text (byte {error.start})", hint=hint) from None
+        raise CheckpointError(
+            f"{where} is not UTF-8 text (byte {error.start})", hint=hint
+        ) from None
     except RecursionError:
-        raise CheckpointError(f"{path} nests JSON too deeply to be read", hint=hint) from None
+        raise CheckpointError(f"{where} nests JSON too deeply to be read", hint=hint) from None
     except ValueError as error:
-        raise CheckpointError(f"{path} is not valid JSON: {error}", hint=hint) from None
+        raise CheckpointError(f"{where} is not valid JSON: {error}", hint=hint) from None
     if not isinstance(value, dict):
         kind = type(value).__name__
-        raise CheckpointError(f"{path} holds a JSON {kind} instead of an object", hint=hint)
+        raise CheckpointError(f"{where} holds a JSON {kind} instead of an object", hint=hint)
     return value
 
 

@@ -1,7 +1,7 @@
 """The safetensors file layout, for writing tensors without holding them all in memory.
 
 The library's own serialiser needs every tensor in memory at once, and cannot leave holes. The
-bytes made here equal its own (a test compares them), and every file written is read back by it.
+bytes made here equal its own (a test compares them), and every file written is read back.
 
     8 bytes   length N of the header, little-endian
     N bytes   JSON: __metadata__, then name → {dtype, shape, data_offsets}, padded with spaces to 8

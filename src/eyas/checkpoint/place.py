@@ -1,4 +1,4 @@
-"""Where the files of a location are: a local directory, a local file, or the Hub's cache."""
+"""Where the files of a location are: a local directory, a local file, or the Hub."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from eyas.checkpoint.hub import Part, fetch, parse_hub_id
+from eyas.checkpoint.repository import Repository
 from eyas.errors import CheckpointError
 
 GGUF_SUFFIX = ".gguf"
@@ -13,21 +15,24 @@ GGUF_SUFFIX = ".gguf"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """A directory with config.json, the one weight file that was named, and the Hub commit."""
+    """A directory with config.json, the one weight file that was named, and the Hub commit.
+
+    What is not in the directory is in the `repository`, where there is one.
+    """
 
     directory: Path
     file: str | None = None
     revision: str | None = None
+    repository: Repository | None = None
 
 
-def locate(location: str | Path, *, weights: bool, also: Sequence[str] = ()) -> Place:
-    """The directory of `location`; a Hub id is fetched, with its `weights` if asked.
+def locate(location: str | Path, part: Part, *, also: Sequence[str] = ()) -> Place:
+    """The directory of `location`; of a Hub id as much as `part` needs is fetched.
 
     With the weights come the files whose names are like one of `also`.
 
     Raises CheckpointError when there is no such place, FetchError when a download fails.
     """
-    from eyas.checkpoint.hub import fetch, parse_hub_id
 
     typed = str(location)
     if not typed.strip():
@@ -49,8 +54,8 @@ def locate(location: str | Path, *, weights: bool, also: Sequence[str] = ()) -> 
             f"there is no file or directory {typed!r}",
             hint=f"check what is in {parent}, or write hf://{typed} for the Hub's",
         )
-    directory, revision = fetch(hub_id, weights=weights, also=also)
-    return Place(directory=directory, revision=revision)
+    found = fetch(hub_id, part, also=also)
+    return Place(directory=found.directory, revision=found.commit, repository=found.repository)
 
 
 def _local(typed: str) -> Place | None:

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from eyas.checkpoint.cache import cache_dir
+from eyas.checkpoint.hub import Part
 from eyas.checkpoint.json_file import read_json_object
-from eyas.checkpoint.place import locate
+from eyas.checkpoint.place import Place, locate
 from eyas.checkpoint.regular import regular_file
 from eyas.errors import CheckpointError, TargetError
 from eyas.spec import Rope
@@ -27,8 +28,8 @@ class TargetFacts:
 
     `architectures` and `model_type` are the outer model's, `text_model_type` is the language
     model's inside a wrapper (the same as `model_type` where there is none). `name` is the model's
-    name on the Hub, where `location` or the config gives it. `rope` is None too where each kind of
-    layer has a rotary embedding of its own.
+    name on the Hub, where `location` or the config gives it, and `revision` the Hub commit. `rope`
+    is None too where each kind of layer has a rotary embedding of its own.
     """
 
     location: str
@@ -49,6 +50,7 @@ class TargetFacts:
     tie_word_embeddings: bool | None
     rope: Rope | None = None
     name: str | None = None
+    revision: str | None = None
 
 
 def smollm2_dir() -> Path:
@@ -63,7 +65,8 @@ def open_target(location: str | Path) -> TargetFacts:
     Raises TargetError when it cannot be opened, FetchError when the Hub cannot be reached.
     """
     try:
-        path = _config_path(location)
+        place, file = _place(location)
+        path = regular_file(place.directory, file)
         config = read_json_object(path, hint="a target needs a Hugging Face config.json")
     except CheckpointError as error:
         raise TargetError(
@@ -91,6 +94,7 @@ def open_target(location: str | Path) -> TargetFacts:
         name=_hub_name(location, path) or _hub_name(config.get("_name_or_path"), None),
         dtype=read.dtype(),
         tie_word_embeddings=read.flag("tie_word_embeddings"),
+        revision=place.revision,
     )
 
 
@@ -122,7 +126,8 @@ def _require_no_drafter(location: str | Path, config: Mapping[str, Any]) -> None
         )
 
 
-def _config_path(location: str | Path) -> Path:
+def _place(location: str | Path) -> tuple[Place, str]:
+    """Where the target is, and the name of its config there."""
     typed = str(location)
     if typed == SMOLLM2:
         directory = smollm2_dir()
@@ -130,11 +135,11 @@ def _config_path(location: str | Path) -> Path:
             raise CheckpointError(
                 f"the target smollm2 is not in {directory}", hint="run: eyas target smollm2"
             )
-        return regular_file(directory, "config.json")
+        return Place(directory=directory), "config.json"
     path = Path(typed).expanduser()
     if path.suffix == ".json":
-        return regular_file(path.parent, path.name)
-    return regular_file(locate(location, weights=False).directory, "config.json")
+        return Place(directory=path.parent), path.name
+    return locate(location, Part.CONFIG), "config.json"
 
 
 def _text(value: Any) -> str | None:

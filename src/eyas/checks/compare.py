@@ -109,6 +109,7 @@ def report_on(
         tool=Tool(name="eyas", version=__version__),
         subject=subject_of(trained),
         target=None if trained.target is None else trained.target.location,
+        target_revision=None if trained.target is None else trained.target.revision,
         engines=tuple(outcomes),
         findings=tuple(findings),
         skipped=tuple(skipped),
@@ -187,6 +188,8 @@ def _read(checkpoint: Checkpoint) -> Iterator[str]:
 def _file(checkpoint: Checkpoint, name: str) -> CheckedFile:
     from hashlib import sha256
 
+    if name in checkpoint.remote:
+        return CheckedFile(name=name, bytes=checkpoint.remote[name], sha256=None)
     path = checkpoint.directory / name
     size = path.stat().st_size
     digest = sha256(path.read_bytes()).hexdigest() if size <= SMALL_FILE else None

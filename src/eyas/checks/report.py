@@ -95,6 +95,7 @@ class Report:
     tool: Tool
     subject: Subject
     target: str | None
+    target_revision: str | None = None
     engines: tuple[EngineOutcome, ...]
     findings: tuple[Finding, ...]
     skipped: tuple[Skip, ...]

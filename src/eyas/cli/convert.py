@@ -42,7 +42,7 @@ def convert(
     from eyas.engines import EngineRef
 
     ref = EngineRef.parse(to)
-    checkpoint = open_checkpoint(draft)
+    checkpoint = open_checkpoint(draft, weights=not dry_run)
     facts = target_of(target, checkpoint)
     if dry_run:
         result(converting.plan(checkpoint, ref, target=facts).text())

@@ -143,7 +143,7 @@ def eval(  # noqa: A001 - the command's name; nothing here evaluates strings
     if plot is not None:
         drawable(plot)
     chosen = limited(read_any_prompts(prompts), limit)
-    checkpoint = open_checkpoint(draft)
+    checkpoint = open_checkpoint(draft, weights=True)
     outcomes = Outcomes(
         out,
         settings_of(checkpoint, target=target, steps=steps, max_new=max_new, dtype=dtype.value),

@@ -94,7 +94,7 @@ def generate(
     from eyas.decode.streamed_text import Detokeniser
     from eyas.model.trained import trained_drafter
 
-    checkpoint = None if draft is None else open_checkpoint(draft)
+    checkpoint = None if draft is None else open_checkpoint(draft, weights=True)
     model, tokenizer = load(target, dtype, device)
     drafter = None if checkpoint is None else trained_drafter(checkpoint, model)
     if drafter is not None:

@@ -32,14 +32,16 @@ OUTPUT = "Output"
 
 Draft = Annotated[
     str,
-    typer.Argument(metavar="DRAFT", help="A directory, a .safetensors file, or org/name@revision."),
+    typer.Argument(
+        metavar="DRAFT", help="A directory, a .safetensors file, or org/name[@revision] on the Hub."
+    ),
 ]
 TargetOption = Annotated[
     str | None,
     typer.Option(
         "--target",
         metavar="TARGET",
-        help="The target model: a directory or org/name. Its config is read, never its weights.",
+        help="The target model: a directory or org/name[@revision]. Only its config is read.",
         rich_help_panel=SUBJECT,
     ),
 ]

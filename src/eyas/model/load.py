@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from eyas.checkpoint.hub import parse_hub_id
+from eyas.checkpoint.hub import Part, parse_hub_id
 from eyas.checkpoint.place import locate
 from eyas.errors import CheckpointError, TargetError
 from eyas.model.llama import LlamaForm, LlamaTarget
@@ -183,7 +183,7 @@ def _fetched(name: str) -> Path:
             f"no target `{name}`: give a local directory, `smollm2`, or a Hub id such as `org/name`"
         )
     try:
-        return locate(name, weights=True, also=BESIDE_THE_WEIGHTS).directory
+        return locate(name, Part.WEIGHTS, also=BESIDE_THE_WEIGHTS).directory
     except CheckpointError as error:
         raise TargetError(
             f"the target cannot be opened: {error.message}", hint=error.hint

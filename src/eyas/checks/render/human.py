@@ -80,4 +80,6 @@ def closing(report: Report, style: Style) -> Iterator[str]:
             yield style.paint(part, "warning" if line.startswith("not checked") else "dim")
     if report.subject.revision is not None:
         yield f"{report.subject.path} at commit {report.subject.revision}"
+    if report.target_revision is not None:
+        yield f"{report.target} at commit {report.target_revision}"
     yield style.wrap_list(summary(report).split("; "), "; ", indent="  ")
