@@ -188,7 +188,7 @@ def _train(options: argparse.Namespace, target: Target) -> None:
         seed=0,
         bf16=True,
         held_out_every=40,
-        checkpoint_every=100,
+        checkpoint_every=300,
     )
 
     def report(progress: Progress) -> None:
