@@ -178,7 +178,7 @@ def _train(options: argparse.Namespace, target: Target) -> None:
         batch_tokens=options.batch_tokens,
         max_length=1536,
         unroll_steps=3,
-        step_decay=0.9,
+        step_decay=0.7,
         learning_rate=options.learning_rate,
         warmup_steps=40,
         weight_decay=0.01,
