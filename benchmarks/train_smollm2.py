@@ -92,6 +92,7 @@ def _options() -> argparse.Namespace:
     training.add_argument("checkpoint", type=Path)
     training.add_argument("out", type=Path)
     training.add_argument("states", type=Path, nargs="+")
+    training.add_argument("--workers", type=int, default=2, help="threads that share an update")
     training.add_argument("--passes", type=int, default=4)
     training.add_argument(
         "--repeats", type=int, nargs="*", default=[], help="how often a pass reads each STATES_DIR"
@@ -187,8 +188,9 @@ def _train(options: argparse.Namespace, target: Target) -> None:
         prompt_reach=PROMPT_REACH,
         seed=0,
         bf16=True,
+        workers=options.workers,
         held_out_every=40,
-        checkpoint_every=300,
+        checkpoint_every=500,
     )
 
     def report(progress: Progress) -> None:

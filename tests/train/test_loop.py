@@ -33,6 +33,7 @@ SETTINGS = TrainSettings(
     prompt_reach=2,
     seed=0,
     bf16=False,
+    workers=1,
     held_out_every=8,
     checkpoint_every=3,
 )
@@ -121,6 +122,23 @@ def test_a_stopped_run_ends_with_the_same_weights(
     assert updates[0] == 7  # the last checkpoint was after update 6
     for name, weight in whole.state_dict().items():
         assert torch.equal(weight, resumed.state_dict()[name]), name
+
+
+def test_two_workers_learn_what_one_does(
+    make_drafter: Make, store: StateStore, tmp_path: Path
+) -> None:
+    alone, shared = make_drafter(dtype=torch.float32), make_drafter(dtype=torch.float32)
+    seen: dict[int, list[Progress]] = {1: [], 2: []}
+    for drafter, workers in ((alone, 1), (shared, 2)):
+        settings = replace(SETTINGS, passes=1, workers=workers)
+        run(drafter, store, tmp_path / f"{workers}.pt", seen[workers].append, settings)
+    for one, two in zip(*seen.values(), strict=True):
+        for step, other in zip(one.steps, two.steps, strict=True):
+            assert step.loss == pytest.approx(other.loss, rel=1e-4)
+            assert (step.matches, step.positions) == (other.matches, other.positions)
+    for name, weight in alone.state_dict().items():
+        # AdamW divides by a gradient's size: where that is nearly nothing, rounding decides
+        torch.testing.assert_close(shared.state_dict()[name], weight, atol=2e-3, rtol=0, msg=name)
 
 
 def test_a_run_looked_at_half_way_ends_with_the_same_weights(

@@ -6,6 +6,7 @@ import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +17,11 @@ from eyas.data.states import StateStore
 from eyas.errors import UsageError
 from eyas.model.drafter import Drafter
 from eyas.spec import Fused
-from eyas.train.batches import Weighing, batch_plan, channel_rms, make_batch, split_held_out
+from eyas.train.batches import Batch, Weighing, batch_plan, channel_rms, make_batch, split_held_out
 from eyas.train.held_out import HeldOutScore, check_scorable, held_out_score
-from eyas.train.loss import StepScores, unrolled_loss
+from eyas.train.loss import StepScores, step_weights, unrolled_loss
 from eyas.train.settings import TrainSettings
+from eyas.train.workers import Workers
 
 RMS_EXAMPLES = 256
 
@@ -98,22 +100,33 @@ def train(
     told = {"settings": asdict(settings), "updates": len(plan), "data": store.digest()}
     first = _resume(checkpoint, drafter, optimizer, told)
     end = len(plan) if until is None else min(until, len(plan))
-    for update in range(first, end):
-        began = time.perf_counter()
-        batch = make_batch(store, plan[update], scale_C, weighing, device=device)
-        for group in optimizer.param_groups:
-            group["lr"] = settings.learning_rate * _rate(update, len(plan), settings.warmup_steps)
+    workers = Workers(drafter, settings.workers)
+
+    def backward(replica: Drafter, batch: Batch, weighed_K: Tensor) -> list[StepScores]:
         with torch.autocast(device.type, dtype=torch.bfloat16, enabled=settings.bf16):
             loss, scores = unrolled_loss(
-                drafter,
+                replica,
                 teacher_head_VH,
                 batch,
                 steps=settings.unroll_steps,
                 step_decay=settings.step_decay,
                 dtype=dtype,
+                weighed_K=weighed_K,
             )
-        optimizer.zero_grad(set_to_none=True)
         torch.autograd.backward(loss)
+        return scores
+
+    for update in range(first, end):
+        began = time.perf_counter()
+        batches = [
+            make_batch(store, part, scale_C, weighing, device=device)
+            for part in workers.parts(plan[update])
+        ]
+        for group in optimizer.param_groups:
+            group["lr"] = settings.learning_rate * _rate(update, len(plan), settings.warmup_steps)
+        weighed_K = step_weights([batch.weight_BT for batch in batches], settings.unroll_steps)
+        parts = workers.gradients(batches, partial(backward, weighed_K=weighed_K))
+        scores = [StepScores.summed(step) for step in zip(*parts, strict=True)]
         nn.utils.clip_grad_norm_(drafter.parameters(), settings.gradient_clip)
         optimizer.step()
         held = None
@@ -126,10 +139,11 @@ def train(
                 update=update + 1,
                 updates=len(plan),
                 steps=tuple(scores),
-                tokens_per_second=batch.ids_BT.numel() / seconds,
+                tokens_per_second=sum(batch.ids_BT.numel() for batch in batches) / seconds,
                 held_out=held,
             )
         )
+    workers.close()
     if first < end:
         _save(checkpoint, drafter, optimizer, told, end)
     score = held_out_score(drafter, target_head_VH, store, held_out, scale_C, settings)

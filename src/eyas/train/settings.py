@@ -11,7 +11,8 @@ class TrainSettings:
 
     `batch_tokens` are the positions that count, padding included; for `max_length`,
     `prompt_weight` and `prompt_reach` see `eyas.train.batches.Weighing`. A pass reads the examples
-    of each directory of states `repeats` times: once where nothing is said of it.
+    of each directory of states `repeats` times: once where nothing is said of it. An update is
+    shared out between `workers` threads.
     """
 
     passes: int
@@ -28,5 +29,6 @@ class TrainSettings:
     prompt_reach: int
     seed: int
     bf16: bool
+    workers: int
     held_out_every: int
     checkpoint_every: int
