@@ -98,8 +98,13 @@ def spoken(value: object) -> str:
         }[value]
     if isinstance(value, Rope):
         numbers = "".join(f", {name} {number}" for name, number in value.scaling.items())
-        return f"theta {value.theta:g}, {value.kind}{numbers}"
-    return str(value)
+        return _in_line(f"theta {value.theta:g}, {value.kind}{numbers}")
+    return _in_line(str(value))
+
+
+def _in_line(text: str) -> str:
+    """`text`, which a config may have broken into lines, as part of one."""
+    return text if text.isprintable() else repr(text)
 
 
 def with_source(fact: Fact[Any]) -> str:
