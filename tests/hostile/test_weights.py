@@ -67,6 +67,9 @@ def one(**fields: Any) -> dict[str, Any]:
         pytest.param(b"\xff\xfe", b"", None, id="header not UTF-8"),
         pytest.param(b'{"a":' * 50_000, b"", None, id="header nested"),
         pytest.param({"\x1b[2Ja": entry("U8", [4], 0, 4)}, b"abcd", None, id="control characters"),
+        pytest.param(
+            {"\u202ea": entry("U8", [4], 4, 0)}, b"abcd", None, id="a bad name with a bad offset"
+        ),
         pytest.param({"__metadata__": {"format": 1}}, b"", None, id="metadata a number"),
     ],
 )
