@@ -10,6 +10,7 @@ from typing import Any
 from eyas.checkpoint.regular import read_regular
 from eyas.errors import CheckpointError
 
+_MOST_DIGITS = 300
 MAX_BYTES = 16 * 2**20  # the largest real config is some 100 KB, an index some MB
 
 
@@ -25,6 +26,7 @@ def json_object(raw: bytes, *, where: str, hint: str) -> dict[str, Any]:
             raw.decode("utf-8"),
             parse_constant=_refuse_constant,
             parse_float=_finite,
+            parse_int=_whole,
             object_pairs_hook=_unique,
         )
     except UnicodeDecodeError as error:
@@ -50,6 +52,13 @@ def _finite(text: str) -> float:
     if not math.isfinite(number):
         raise ValueError(f"{text[:40]} is too large for a number")
     return number
+
+
+def _whole(text: str) -> int:
+    # What no float can hold ends a computation that needs one, and prints as a page of digits.
+    if len(text) > _MOST_DIGITS:
+        raise ValueError(f"{text[:40]}… is too large for a number")
+    return int(text)
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
