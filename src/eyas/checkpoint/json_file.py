@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -65,7 +66,6 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     # Readers disagree on which of two equal keys wins, so neither can be trusted.
     found = dict(pairs)
     if len(found) != len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
+        twice = next(name for name, count in Counter(name for name, _ in pairs).items() if count > 1)
         raise ValueError(f"the key {twice[:80]!r} occurs twice")
     return found
