@@ -7,6 +7,7 @@ import os
 import select
 import signal
 import time
+import traceback
 from collections.abc import Iterator
 from mmap import mmap
 from pathlib import Path
@@ -57,6 +58,8 @@ class Supervisor:
                 with os.fdopen(writing, "w") as out:
                     work(place, self._tally.next, stop, self._skip, self._beat, out)
                 code = 0
+            except BaseException:  # noqa: BLE001 - the parent's handlers are not for its child
+                traceback.print_exc()
             finally:
                 os._exit(code)
         os.close(writing)
