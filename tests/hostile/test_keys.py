@@ -12,7 +12,7 @@ from benchmarks.fuzz_specimens import specimens
 from eyas.check import as_trained, report_on, require_fit
 from eyas.check.render import Format, render
 from eyas.checkpoint import open_checkpoint, open_target, write_sparse
-from eyas.dialects import specforge, speculators
+from eyas.dialects.unread import DRAFTER_KEYS, LAYER_KEYS
 from eyas.engines import EngineRef, Launch, read
 from eyas.errors import CheckpointError, EyasError, NotADrafterError, TargetError
 
@@ -34,12 +34,25 @@ VALUES = (
     '{"rope_type": ["yarn"], "rope_theta": "1e4", "factor": {}}',
 )
 ENGINES = EngineRef.parse_list("sglang@0.5.23,vllm@0.33.0:v1")
-FORMS = {"specforge": specforge, "speculators": speculators}
+_IDS = frozenset({"eagle_aux_hidden_state_layer_ids"})
+READ: dict[str, dict[str, frozenset[str]]] = {
+    "specforge": {
+        "": LAYER_KEYS | DRAFTER_KEYS | _IDS | {"eagle_config", "target_layer_ids"},
+        "eagle_config": DRAFTER_KEYS | _IDS,
+    },
+    "speculators": {
+        "": DRAFTER_KEYS
+        | _IDS
+        | {"architectures", "speculators_model_type", "transformer_layer_config"},
+        "transformer_layer_config": LAYER_KEYS,
+        "speculators_config": frozenset({"speculators_config", "verifier", "algorithm"}),
+    },
+}
 PLACES = [
     (form, section, key)
-    for form, dialect in FORMS.items()
-    for section, keys in dialect.keys.items()
-    for key in (*sorted(keys), *([section] if section else []))
+    for form, sections in READ.items()
+    for section, keys in sections.items()
+    for key in sorted(keys)
 ]
 TARGET_KEYS = (
     "architectures",
@@ -98,7 +111,7 @@ def drafters(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     folder = tmp_path_factory.mktemp("keys")
     found = {specimen.name: specimen for specimen in specimens(folder / "specimens")}
     drafters = {}
-    for form in FORMS:
+    for form in READ:
         specimen = found[f"nested ids as {form}"]
         headers = {name: (dtype, shape) for name, (dtype, shape, _) in specimen.tensors.items()}
         drafters[form] = write_sparse(folder / form, specimen.config, headers)

@@ -12,6 +12,9 @@ from eyas.checks import as_trained, check
 from eyas.checks.render import facts
 from eyas.checkpoint import open_checkpoint
 from eyas.engines import EngineRef, Launch
+from eyas.engines.stop import NotCovered, Refused
+from eyas.errors import CheckpointError
+from eyas.spec import Claim, Stage
 
 Make = Callable[..., Path]
 WILD = [
@@ -41,3 +44,13 @@ def test_a_finding_stays_in_its_line(make_drafter: Make, config: dict[str, Any])
     (found,) = [found for found in report.findings if found.code == "N503"]
     assert found.message.isprintable()
     assert (found.expected or "").isprintable()
+
+
+def test_what_eyas_or_an_engine_refuses_with_is_one_line() -> None:
+    wild, spelt = "silu\n\x1b[2J\u202e\ud800", r"silu\n\x1b[2J\u202e\ud800"
+    claim = Claim(text="", project="", version="", file="", lines="")
+
+    assert CheckpointError(wild).message == spelt
+    assert str(CheckpointError(wild)) == spelt
+    assert Refused(Stage.CONSTRUCT, wild, claim).refusal.message == spelt
+    assert NotCovered(wild).reason == spelt

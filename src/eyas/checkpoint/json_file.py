@@ -66,6 +66,8 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     # Readers disagree on which of two equal keys wins, so neither can be trusted.
     found = dict(pairs)
     if len(found) != len(pairs):
-        twice = next(name for name, count in Counter(name for name, _ in pairs).items() if count > 1)
+        twice = next(
+            name for name, count in Counter(name for name, _ in pairs).items() if count > 1
+        )
         raise ValueError(f"the key {twice[:80]!r} occurs twice")
     return found

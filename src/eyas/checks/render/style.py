@@ -9,6 +9,8 @@ from shutil import get_terminal_size
 from textwrap import fill
 from typing import TextIO
 
+from eyas.errors import one_line
+
 _CODES = {"error": "1;31", "warning": "1;33", "info": "1;36", "good": "32", "dim": "2", "bold": "1"}
 _ASCII = str.maketrans({"·": "-", "–": "-", "…": "...", "→": "->", "✓": "+", "✗": "x"})
 
@@ -71,9 +73,7 @@ def _spelt(text: str) -> str:
 
 
 def _spelt_part(text: str) -> str:
-    return "".join(
-        c if c.isprintable() or c == "\n" else c.encode("unicode_escape").decode() for c in text
-    )
+    return "\n".join(map(one_line, text.split("\n")))
 
 
 def style_for(stream: TextIO, environment: Mapping[str, str], choice: str = "auto") -> Style:
