@@ -244,13 +244,13 @@ def _damage_index(files: dict[str, RawFile], dice: Random) -> None:
         "..",
         "a\x00b",
         "\ud800",
-        "x" * 300,
+        "x" * 3000,
         7,
         None,
         [],
         {"a": 1},
     )
-    names = ("fc.weight", "norm.weight", "d2t", "x", "", "\x1b[2J")
+    names = ("fc.weight", "norm.weight", "d2t", "x", "", "\x1b[2J", "x" * 3000)
     weight_map: Any = {dice.choice(names): dice.choice(places) for _ in range(dice.randint(0, 3))}
     if dice.random() < 0.2:
         weight_map = value(dice)

@@ -13,7 +13,7 @@ from typing import Any
 from benchmarks.fuzz_specimens import Specimen, Tensor
 
 from eyas.checkpoint.header import DTYPE_BITS
-from eyas.dialects import DIALECTS
+from eyas.dialects.unread import DRAFTER_KEYS, LAYER_KEYS
 
 
 @dataclass(slots=True, kw_only=True)
@@ -39,35 +39,48 @@ def copy_of(specimen: Specimen) -> Mutant:
     )
 
 
-# Every key that a dialect reads, and those that engines and targets look at besides.
+# The keys that the EAGLE-3 dialects read, and those that other kinds, engines or targets have.
 _KEYS = tuple(
     sorted(
-        {key for dialect in DIALECTS for keys in dialect.keys.values() for key in keys}
-        | {section for dialect in DIALECTS for section in dialect.keys if section}
+        LAYER_KEYS
+        | DRAFTER_KEYS
         | {
-            "architectures",
             "aux_hidden_state_layer_ids",
+            "aux_hidden_states_layer_ids",
             "block_size",
+            "conv_kernel_size",
             "dflash_config",
-            "draft_vocab_size",
+            "eagle_aux_hidden_state_layer_ids",
             "eagle_config",
             "layer_ids",
             "layer_types",
-            "layers_to_capture",
+            "logit_scale",
+            "markov_rank",
             "mask_token_id",
             "mlp_bias",
-            "model_type",
-            "norm_output",
-            "num_aux_hidden_states",
+            "moe_intermediate_size",
+            "n_routed_experts",
+            "next_layer_regular",
+            "num_nextn_predict_layers",
             "num_target_layers",
             "parallel_draft_step",
+            "parallel_drafting",
             "partial_rotary_factor",
+            "pard_token",
+            "projector_type",
+            "ptd_token_id",
             "quantization_config",
             "return_hidden_post_norm",
+            "rope_interleave",
             "sliding_window",
             "speculators_config",
+            "speculators_model_type",
+            "target_layer_ids",
             "text_config",
+            "transformer_layer_config",
+            "use_last_layernorm",
             "use_sliding_window",
+            "verifier",
         }
     )
 )
@@ -92,7 +105,7 @@ _EXTREMES = (-1, -7, 2**31 - 1, 2**32, 2**53 + 1, 2**63 - 1, 2**63, 2**64, 10**1
 _HUGE = (10**100, 10**309, 10**4299, -(10**400))
 _REALS = (0.0, -0.0, 0.5, 1.0, 1.5, -2.5, 1e-6, 1e-300, 5e-324, 1e300, 1.7e308, 3.0)
 _TEXTS = (
-    "x" * 700,
+    "x" * 3000,
     "\x1b[2J",
     "a\nb",
     "\u202e",
@@ -218,6 +231,9 @@ _NAMES = (
     "",
     ".",
     "a" * 300,
+    "a." * 250,
+    "1." * 300,
+    "layers." + "9" * 500 + ".hidden_norm.weight",
     "layers.٣.hidden_norm.weight",
     "é.weight",
     "\u202efc.weight",
