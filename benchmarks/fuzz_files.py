@@ -37,8 +37,8 @@ def files_of(mutant: Mutant, dice: Random, *, damaged: bool) -> dict[str, RawFil
     files = _weights(mutant, dice, damaged=damaged and dice.random() < 0.6)
     files[CONFIG] = RawFile.of(json.dumps(mutant.config).encode())
     if damaged:
-        what = dice.choice((_damage_config, _damage_bytes, _damage_bytes, _damage_index))
-        mutant.recipe.append(what.__name__[1:])
+        what = dice.choice((_damage_config, damage_bytes, damage_bytes, _damage_index))
+        mutant.recipe.append(what.__name__.strip("_"))
         what(files, dice)
     return files
 
@@ -212,7 +212,7 @@ def _damage_config(files: dict[str, RawFile], dice: Random) -> None:
     files[CONFIG] = RawFile.of(raw)
 
 
-def _damage_bytes(files: dict[str, RawFile], dice: Random) -> None:
+def damage_bytes(files: dict[str, RawFile], dice: Random) -> None:
     """Flips bytes of a file, or changes its size."""
     name = dice.choice(sorted(files))
     file = files[name]

@@ -18,12 +18,16 @@ Tensor = tuple[str, tuple[int, ...], bytes | None]  # dtype, shape, bytes (None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Specimen:
-    """A checkpoint that eyas reads, and the config of a target that it fits."""
+    """A checkpoint that eyas reads, and the config of a target that it fits.
+
+    `file` is the one that is checked, None where it is the directory.
+    """
 
     name: str
     config: Mapping[str, Any]
     tensors: Mapping[str, Tensor]
     target: Mapping[str, Any]
+    file: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

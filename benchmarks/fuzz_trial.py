@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
 
-from benchmarks.fuzz_files import CONFIG, Folder, RawFile, files_of
+from benchmarks import fuzz_gguf
+from benchmarks.fuzz_files import CONFIG, Folder, RawFile, damage_bytes, files_of
 from benchmarks.fuzz_mutations import (
     Mutant,
     copy_of,
@@ -89,7 +90,9 @@ class Laboratory:
     """Makes the mutant of a seed and tries it, in a directory that is used again and again."""
 
     def __init__(self, workplace: Path) -> None:
-        self._specimens: Sequence[Specimen] = specimens(workplace / "specimens")
+        found = specimens(workplace / "specimens")
+        # Twice, for a file of its own kind is otherwise a rare one.
+        self._specimens: Sequence[Specimen] = (*found, *2 * [fuzz_gguf.specimen(found[0].target)])
         self._draft = Folder(workplace / "draft")
         self._target = Folder(workplace / "target")
         self._versions = versions()
@@ -102,14 +105,15 @@ class Laboratory:
         `recipe` then says what was done to it, `refusal` how eyas refused it.
         """
         dice = Random(seed)
-        mutant = copy_of(dice.choice(self._specimens))
+        specimen = dice.choice(self._specimens)
+        mutant = copy_of(specimen)
         self.recipe, self.refusal = mutant.recipe, ""
-        files = _mutate(mutant, dice)
+        files = _mutate(mutant, dice, specimen.file)
         self._draft.fill(files)
         self._target.fill({CONFIG: RawFile.of(json.dumps(mutant.target).encode())})
         progress = [0]
         try:
-            self._try(dice, progress)
+            self._try(self._draft.path / (specimen.file or ""), dice, progress)
         except EXPECTED as error:
             self.refusal = str(error)
             flaw = _flaw(error)
@@ -125,8 +129,8 @@ class Laboratory:
             )
         return Outcome(stage=progress[0])
 
-    def _try(self, dice: Random, progress: list[int]) -> None:
-        checkpoint = open_checkpoint(self._draft.path)
+    def _try(self, draft: Path, dice: Random, progress: list[int]) -> None:
+        checkpoint = open_checkpoint(draft)
         progress[0] = 1
         dialects.recognise(checkpoint)
         progress[0] = 2
@@ -150,7 +154,7 @@ class Laboratory:
             _look(checkpoint, trained, served, report)
 
 
-def _mutate(mutant: Mutant, dice: Random) -> dict[str, RawFile]:
+def _mutate(mutant: Mutant, dice: Random, file: str | None) -> dict[str, RawFile]:
     damaged = dice.random() < 0.35
     for _ in range(dice.choice((0, 1, 2) if damaged else (1, 1, 2, 3, 5))):
         roll = dice.random()
@@ -160,7 +164,12 @@ def _mutate(mutant: Mutant, dice: Random) -> dict[str, RawFile]:
             mutate_tensors(mutant, dice)
         else:
             mutate_target(mutant, dice)
-    return files_of(mutant, dice, damaged=damaged)
+    if file is None:
+        return files_of(mutant, dice, damaged=damaged)
+    files = {file: fuzz_gguf.encode(mutant, dice, damaged=damaged and dice.random() < 0.7)}
+    if damaged:
+        damage_bytes(files, dice)
+    return files
 
 
 def _launch(dice: Random) -> Launch:
