@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from benchmarks.fuzz_specimens import specimens
 
-from eyas.check import as_trained, report_on, require_fit
-from eyas.check.render import Format, render
 from eyas.checkpoint import open_checkpoint, open_target, write_sparse
+from eyas.checks import as_trained, report_on, require_fit
+from eyas.checks.render import Format, render
 from eyas.dialects.unread import DRAFTER_KEYS, LAYER_KEYS
 from eyas.engines import EngineRef, Launch, read
 from eyas.errors import CheckpointError, EyasError, NotADrafterError, TargetError

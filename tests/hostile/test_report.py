@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from eyas.checkpoint import open_checkpoint
 from eyas.checks import as_trained, check
 from eyas.checks.render import facts
-from eyas.checkpoint import open_checkpoint
 from eyas.engines import EngineRef, Launch
 from eyas.engines.stop import NotCovered, Refused
 from eyas.errors import CheckpointError

@@ -11,9 +11,7 @@ class Refused(Exception):  # noqa: N818 - the engine's outcome, not an error of 
 
     def __init__(self, stage: Stage, message: str, claim: Claim, hint: str | None = None) -> None:
         super().__init__(message)
-        self.refusal = Refusal(
-            stage=stage, message=one_line(message), claim=claim, hint=hint
-        )
+        self.refusal = Refusal(stage=stage, message=one_line(message), claim=claim, hint=hint)
 
 
 class NotCovered(Exception):  # noqa: N818 - as above
