@@ -20,12 +20,12 @@ from benchmarks.fuzz_mutations import (
 )
 from benchmarks.fuzz_specimens import Specimen, specimens
 
-from eyas import check as checking
+from eyas import checks as checking
 from eyas import dialects, engines
-from eyas.check.render import Format, facts, render
-from eyas.check.render import landing as landing_table
-from eyas.check.render.style import PLAIN
 from eyas.checkpoint import Checkpoint, TargetFacts, open_checkpoint, open_target
+from eyas.checks.render import Format, facts, render
+from eyas.checks.render import landing as landing_table
+from eyas.checks.render.style import PLAIN
 from eyas.engines import ENGINES, EngineRef, Launch, Version
 from eyas.errors import CheckpointError, EyasError, NotADrafterError, TargetError
 from eyas.spec import NotChecked, Served
@@ -49,6 +49,7 @@ _KNOWN = (
     "vllm@0.32.0:v2",
     "vllm@0.33.0:v1",
     "vllm@0.33.0:v2",
+    "llamacpp@11549",
 )
 _ENGINES_EACH = 2  # for most mutants
 _THOROUGH = 1 / 24  # of them are read by every version and shown in every form
@@ -143,7 +144,9 @@ class Laboratory:
             checking.require_fit(trained)
         launch = _launch(dice)
         thorough = dice.random() < _THOROUGH
-        refs = self._versions if thorough else dice.sample(self._versions, _ENGINES_EACH)
+        if thorough and dice.random() < 0.5 and _is_small(checkpoint):
+            trained = checking.as_trained(checkpoint, target=target, values=True)
+        refs = self._engines(checkpoint, dice, thorough=thorough)
         served = [engines.read(ref, checkpoint, target=target, launch=launch) for ref in refs]
         report = checking.report_on(trained, served)
         progress[0] = 5 if report.judged else 4
@@ -152,6 +155,21 @@ class Laboratory:
             raise Complaint("the JSON is not the report's")
         if thorough:
             _look(checkpoint, trained, served, report)
+
+    def _engines(
+        self, checkpoint: Checkpoint, dice: Random, *, thorough: bool
+    ) -> Sequence[EngineRef]:
+        """Two versions of engines that take the format, and now and then any other; or all."""
+        if thorough:
+            return self._versions
+        names = {engine.name for engine in engines.engines_for(checkpoint)}
+        fitting = [ref for ref in self._versions if ref.name in names]
+        chosen = dice.sample(fitting, min(_ENGINES_EACH, len(fitting)))
+        return chosen if dice.random() < 0.95 else [*chosen, dice.choice(self._versions)]
+
+
+def _is_small(checkpoint: Checkpoint) -> bool:
+    return sum(header.nbytes for header in checkpoint.tensors.values()) < 1 << 20
 
 
 def _mutate(mutant: Mutant, dice: Random, file: str | None) -> dict[str, RawFile]:
@@ -202,12 +220,10 @@ def _look(
 ) -> None:
     """Renders everything else that a reader can ask for."""
     why = next(r for d in dialects.DIALECTS if (r := d.recognise(checkpoint)) is not None)
-    texts = [
-        render(report, Format.HUMAN),
-        render(report, Format.CONCISE),
-        facts.render_human(trained, why, PLAIN),
-        facts.render_json(trained, why),
-    ]
+    unread = dialects.unread_keys(checkpoint)
+    texts = [render(report, form) for form in Format]
+    texts.append(facts.render_human(trained, why, PLAIN, unread=unread))
+    texts.append(facts.render_json(trained, why, unread=unread))
     for reading in served[:: len(served) // 2]:
         if isinstance(reading, Served):
             texts.append(landing_table.render_human(reading, checkpoint.location, PLAIN))
