@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import shutil
+import signal
 import sys
 import tempfile
 import time
@@ -38,6 +39,7 @@ def main() -> int:
     parser.add_argument("--folder", type=Path, help="for state and failures")
     parser.add_argument("--replay", type=int, metavar="SEED", help="show one trial")
     options = parser.parse_args()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends tidily, to be resumed
     workplace = Path(
         tempfile.mkdtemp(prefix="eyas-fuzz-", dir=MEMORY_DISK if MEMORY_DISK.is_dir() else None)
     )
