@@ -16,10 +16,21 @@ A message is one sentence: what is wrong, and where. `hint` is what to type next
 from __future__ import annotations
 
 
+def one_line(text: str) -> str:
+    """`text` as part of one line: what would break it, or steer a terminal, is spelt out.
+
+    Messages quote names and values as files have them, and a file may have anything.
+    """
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
 class EyasError(Exception):
     """A failure that the user can act on: `message` says what and where, `hint` what to do."""
 
     def __init__(self, message: str, *, hint: str | None = None) -> None:
+        message = one_line(message)
         super().__init__(message)
         self.message = message
         self.hint = hint

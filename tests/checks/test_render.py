@@ -186,6 +186,15 @@ def test_colour_is_only_where_it_is_wanted() -> None:
     assert "\x1b[" not in render(REPORT, Format.HUMAN)
 
 
+@pytest.mark.parametrize("color", [True, False])
+def test_what_a_file_says_steers_no_terminal(color: bool) -> None:
+    style = Style(color=color, unicode=True)
+
+    shown = style.fit(style.paint("a\x1b[2Jb\u202ec\x00\nd", "error"))
+
+    assert shown == style.paint("a\\x1b[2Jb\\u202ec\\x00\nd", "error")
+
+
 @pytest.mark.parametrize(
     ("environment", "choice", "colored"),
     [

@@ -29,6 +29,7 @@ DEEP = 100_000
         (b'{"hidden_size": -Infinity}', "-Infinity is no number"),
         (b'{"hidden_size": 1e999}', "1e999 is too large for a number"),
         (b'{"hidden_size": ' + b"9" * 5000 + b"}", "not valid JSON"),
+        (b'{"hidden_size": -' + b"9" * 301 + b"}", "… is too large for a number"),
         (b'{"hidden_size": 4, "hidden_size": 8}', "the key 'hidden_size' occurs twice"),
         (b'{"a": "\xff"}', "is not UTF-8 text (byte 7)"),
         (b"\xef\xbb\xbf{}", "not valid JSON"),
@@ -109,7 +110,6 @@ def test_a_plain_target_is_no_drafter(drafter: Path, refused: Any) -> None:
 @pytest.mark.parametrize(
     "config",
     [
-        {"architectures": ["\x1b[31mEagle"]},
         {"architectures": [["LlamaForCausalLMEagle3"]]},
         {"architectures": {"0": "LlamaForCausalLMEagle3"}},
         {"architectures": None},
@@ -145,6 +145,14 @@ def test_counts_that_would_take_for_ever(
     (drafter / "config.json").write_text(json.dumps(sound | config))
 
     assert message in refused(drafter, CheckpointError).message
+
+
+@pytest.mark.parametrize("wild", ["\x1b[31m", "\n", "\0", "\u202e", "\ud800"])
+def test_a_class_name_that_steers_the_terminal(drafter: Path, refused: Any, wild: str) -> None:
+    config = {"architectures": ["LlamaForCausalLM", f"LlamaForCausalLMEagle3{wild}"]}
+    (drafter / "config.json").write_text(json.dumps(config))
+
+    assert "which is no class" in refused(drafter, CheckpointError).message
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,9 @@ SOUND = {"fc.weight": "model.safetensors", "d2t": "model.safetensors"}
             {"weight_map": SOUND | {"x": "model.safetensors"}},
             "'x' in model.safetensors, which does",
         ),
+        ({"weight_map": SOUND | {"x" * 5000: "model.safetensors"}}, "'xxx"),
+        ({"weight_map": SOUND | {"x" * 5000: "y/" * 5000}}, "no file name beside it"),
+        ({"weight_map": SOUND | {"x": "y" * 5000}}, "lacks yyy"),
         ({"weight_map": {}}, "has no weight_map"),
         ({"weight_map": ["model.safetensors"]}, "has no weight_map"),
         ({"metadata": {}}, "has no weight_map"),
@@ -46,9 +50,41 @@ def test_an_index_that_lies(
     assert message in refused(drafter, CheckpointError).message
 
 
-def test_an_index_that_is_no_json(drafter: Path, refused: Any) -> None:
-    (drafter / INDEX).write_bytes(b"\xff\xff")
-    refused(drafter, CheckpointError)
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b"",
+        b"{",
+        b"[]",
+        b'{"weight_map": NaN}',
+        b'{"weight_map": {"a": "model.safetensors", "a": "model.safetensors"}}',
+        b'{"weight_map":' * 50_000,
+        b'{"weight_map": "\xff"}',
+        b'{"weight_map": {"\xed\xa0\x80": "model.safetensors"}}',
+    ],
+    ids=lambda raw: repr(raw[:24]),
+)
+def test_an_index_that_is_broken(drafter: Path, refused: Any, raw: bytes) -> None:
+    (drafter / INDEX).write_bytes(raw)
+
+    assert INDEX in refused(drafter, CheckpointError).message
+
+
+@pytest.mark.parametrize("name", [INDEX, "shard.safetensors"])
+@pytest.mark.parametrize("kind", ["directory", "fifo", "dangling link", "device"])
+def test_an_index_or_shard_that_is_no_file(
+    drafter: Path, refused: Any, name: str, kind: str
+) -> None:
+    (drafter / INDEX).write_text(json.dumps({"weight_map": {"x": "shard.safetensors"}}))
+    (drafter / name).unlink(missing_ok=True)
+    if kind == "directory":
+        (drafter / name).mkdir()
+    elif kind == "fifo":
+        os.mkfifo(drafter / name)
+    else:
+        (drafter / name).symlink_to("nowhere" if kind == "dangling link" else "/dev/zero")
+
+    assert name in refused(drafter, CheckpointError).message
 
 
 @pytest.mark.parametrize("name", ["config.json", "model.safetensors", INDEX])

@@ -67,6 +67,10 @@ def one(**fields: Any) -> dict[str, Any]:
         pytest.param(b"\xff\xfe", b"", None, id="header not UTF-8"),
         pytest.param(b'{"a":' * 50_000, b"", None, id="header nested"),
         pytest.param({"\x1b[2Ja": entry("U8", [4], 0, 4)}, b"abcd", None, id="control characters"),
+        pytest.param({"a." * 300: entry("U8", [4], 0, 4)}, b"abcd", None, id="name without end"),
+        pytest.param(
+            {"\u202ea": entry("U8", [4], 4, 0)}, b"abcd", None, id="a bad name with a bad offset"
+        ),
         pytest.param({"__metadata__": {"format": 1}}, b"", None, id="metadata a number"),
     ],
 )
@@ -108,14 +112,19 @@ def test_weights_that_are_no_file(drafter: Path, refused: Any, kind: str) -> Non
     refused(drafter, CheckpointError)
 
 
-def test_a_pickle_is_not_opened(drafter: Path, refused: Any) -> None:
-    (drafter / "model.safetensors").unlink()
-    (drafter / "pytorch_model.bin").write_bytes(b"anything")
+def test_weights_that_may_not_be_read(
+    drafter: Path, refused: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened = Path.open
 
-    error = refused(drafter, CheckpointError)
+    def forbidden(path: Path, *args: Any, **options: Any) -> Any:
+        if path.name == "model.safetensors":
+            raise PermissionError(13, "Permission denied", str(path))
+        return opened(path, *args, **options)
 
-    assert "only as pytorch_model.bin" in error.message
-    assert error.hint == "save them as model.safetensors"
+    monkeypatch.setattr(Path, "open", forbidden)
+
+    assert "cannot be read" in refused(drafter, CheckpointError).message
 
 
 def test_random_damage_never_escapes(drafter: Path) -> None:

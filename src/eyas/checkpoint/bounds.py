@@ -1,4 +1,4 @@
-"""Bounds: counts in a config that no drafter reaches, and that would take for ever to build."""
+"""Bounds: what no drafter's config holds, be it a count that would take for ever to build."""
 
 from __future__ import annotations
 
@@ -14,7 +14,11 @@ _IDS = "layer_ids"
 
 
 def require_bounded(config: Mapping[str, Any], file: str) -> None:
-    """Raises CheckpointError where `config`, or an object in it, counts beyond every drafter."""
+    """Raises CheckpointError where `config`, or an object in it, counts beyond every drafter.
+
+    The same where `architectures` names what cannot be a class, and would break a line in two.
+    """
+    _require_class_names(config.get("architectures"), file)
     tables = {"": config, **{f"{k}.": v for k, v in config.items() if isinstance(v, Mapping)}}
     for prefix, table in tables.items():
         for key, most in _MOST.items():
@@ -24,6 +28,15 @@ def require_bounded(config: Mapping[str, Any], file: str) -> None:
         for key, value in table.items():
             if key.endswith(_IDS) and isinstance(value, list) and len(value) > _MOST_IDS:
                 raise _beyond(f"{file} :: {prefix}{key} has {len(value)} ids", _MOST_IDS)
+
+
+def _require_class_names(names: object, file: str) -> None:
+    for name in names if isinstance(names, list) else ():
+        if isinstance(name, str) and not name.isprintable():
+            raise CheckpointError(
+                f"{file} :: architectures names {name[:80]!r}, which is no class",
+                hint="correct the config",
+            )
 
 
 def _short(value: int) -> str:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
 from eyas.checkpoint.regular import read_regular
 from eyas.errors import CheckpointError
 
+_MOST_DIGITS = 300
 MAX_BYTES = 16 * 2**20  # the largest real config is some 100 KB, an index some MB
 
 
@@ -25,6 +27,7 @@ def json_object(raw: bytes, *, where: str, hint: str) -> dict[str, Any]:
             raw.decode("utf-8"),
             parse_constant=_refuse_constant,
             parse_float=_finite,
+            parse_int=_whole,
             object_pairs_hook=_unique,
         )
     except UnicodeDecodeError as error:
@@ -52,11 +55,19 @@ def _finite(text: str) -> float:
     return number
 
 
+def _whole(text: str) -> int:
+    # What no float can hold ends a computation that needs one, and prints as a page of digits.
+    if len(text) > _MOST_DIGITS:
+        raise ValueError(f"{text[:40]}… is too large for a number")
+    return int(text)
+
+
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     # Readers disagree on which of two equal keys wins, so neither can be trusted.
     found = dict(pairs)
     if len(found) != len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
+        twice = next(
+            name for name, count in Counter(name for name, _ in pairs).items() if count > 1
+        )
         raise ValueError(f"the key {twice[:80]!r} occurs twice")
     return found

@@ -18,6 +18,7 @@ def regular_file(directory: Path, name: str) -> Path:
     """
     path = directory / name
     try:
+        linked = stat.S_ISLNK(path.lstat().st_mode)
         mode = path.stat().st_mode
     except OSError as error:
         reason = error.strerror or type(error).__name__
@@ -28,13 +29,18 @@ def regular_file(directory: Path, name: str) -> Path:
         raise CheckpointError(f"{str(path)!r} is no path", hint="check the path") from None
     if not stat.S_ISREG(mode):
         raise CheckpointError(f"{path} is not a regular file", hint="check the path")
+    if linked:
+        _require_inside(path, directory)
+    return path
+
+
+def _require_inside(path: Path, directory: Path) -> None:
     resolved, home = Path(os.path.realpath(path)), Path(os.path.realpath(directory))
     if not resolved.is_relative_to(home) and not _is_hub_blob(resolved, home):
         raise CheckpointError(
             f"{path} is a link that leaves its directory, to {resolved}",
             hint="copy the file into the directory",
         )
-    return path
 
 
 def _is_hub_blob(resolved: Path, home: Path) -> bool:

@@ -71,4 +71,4 @@ def settle() -> None:
 def _fitting(text: str, stream: TextIO) -> str:
     from eyas.checks.render import style_for
 
-    return style_for(stream, os.environ, "never").fit(text)
+    return style_for(stream, os.environ, "never").encode(text)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from eyas.errors import one_line
 from eyas.spec import Claim, Refusal, Stage
 
 
@@ -10,7 +11,7 @@ class Refused(Exception):  # noqa: N818 - the engine's outcome, not an error of 
 
     def __init__(self, stage: Stage, message: str, claim: Claim, hint: str | None = None) -> None:
         super().__init__(message)
-        self.refusal = Refusal(stage=stage, message=message, claim=claim, hint=hint)
+        self.refusal = Refusal(stage=stage, message=one_line(message), claim=claim, hint=hint)
 
 
 class NotCovered(Exception):  # noqa: N818 - as above
@@ -18,4 +19,4 @@ class NotCovered(Exception):  # noqa: N818 - as above
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
-        self.reason = reason
+        self.reason = one_line(reason)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from eyas.errors import one_line
 from eyas.spec.attention import Mha, Mla
 from eyas.spec.boundaries import Boundaries
 from eyas.spec.dflash import DFlashSpec
@@ -141,7 +142,7 @@ class Recognised:
     @property
     def unjudged(self) -> str:
         """Why engines are not checked with it."""
-        return f"{self.name} is known by name alone ({self.why}); {self.lacks}"
+        return one_line(f"{self.name} is known by name alone ({self.why}); {self.lacks}")
 
 
 DraftSpec = Eagle3Spec | PEagleSpec | DFlashSpec | Recognised

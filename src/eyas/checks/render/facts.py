@@ -12,6 +12,7 @@ from eyas.checks.render.style import PLAIN, Style
 from eyas.checks.report import SCHEMA_VERSION
 from eyas.checks.rules.fact import spoken
 from eyas.checks.view import Trained
+from eyas.errors import one_line
 from eyas.spec import DefaultBoundaries, Eagle3Spec, Fact, Origin, Recognised, Rope
 
 
@@ -54,7 +55,7 @@ def render_human(
     """
     checkpoint, spec = trained.checkpoint, trained.spec
     head = f"{checkpoint.location}: a drafter in the {trained.dialect} dialect"
-    lines = [style.paint(head, "bold"), f"  because {why}"]
+    lines = [style.paint(head, "bold"), f"  because {one_line(why)}"]
     if checkpoint.revision:
         lines.append(f"  revision {checkpoint.revision}")
     if isinstance(spec, Recognised):

@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
 from eyas.checks.report import SCHEMA_VERSION, ErrorDocument, ErrorText, Report
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
 
 
 def render(report: Report) -> str:
     """The report as one JSON object."""
+    document = _adapter().dump_python(report, mode="json")
+    return json.dumps(document, indent=2) + "\n"  # in ASCII, which every terminal shows
+
+
+@cache  # building one takes as long as a check
+def _adapter() -> TypeAdapter[Report]:
     from pydantic import TypeAdapter
 
-    document = TypeAdapter(Report).dump_python(report, mode="json")
-    return json.dumps(document, indent=2) + "\n"  # in ASCII, which every terminal shows
+    return TypeAdapter(Report)
 
 
 def render_error(error: ErrorText) -> str:

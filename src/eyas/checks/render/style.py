@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from shutil import get_terminal_size
 from textwrap import fill
 from typing import TextIO
+
+from eyas.errors import one_line
 
 _CODES = {"error": "1;31", "warning": "1;33", "info": "1;36", "good": "32", "dim": "2", "bold": "1"}
 _ASCII = str.maketrans({"·": "-", "–": "-", "…": "...", "→": "->", "✓": "+", "✗": "x"})
@@ -45,7 +48,11 @@ class Style:
         return self.wrap(joined, indent=indent).replace(_TIE, " ")
 
     def fit(self, text: str) -> str:
-        """`text` in the characters that can be shown."""
+        """`text` in the characters that can be shown; one that steers the terminal is spelt out."""
+        return self.encode(_spelt(text))
+
+    def encode(self, text: str) -> str:
+        """`text`, which may be anything, without characters that the stream cannot write."""
         if self.unicode:
             return text.encode("utf-8", "replace").decode("utf-8")  # names on disk may be no text
         return text.translate(_ASCII).encode("ascii", "replace").decode("ascii")
@@ -54,6 +61,19 @@ class Style:
 NARROWEST = 40  # below it an indent leaves no room for words
 _TIE = "\N{NO-BREAK SPACE}"
 PLAIN = Style(color=False, unicode=True)
+_PAINT = re.compile(rf"(\x1b\[(?:0|{'|'.join(_CODES.values())})m)")
+
+
+def _spelt(text: str) -> str:
+    r"""`text` with ``\x1b`` for an escape that no `paint` wrote: a drafter's file may hold any."""
+    if text.replace("\n", "").isprintable():
+        return text
+    parts = _PAINT.split(text)
+    return "".join(part if i % 2 else _spelt_part(part) for i, part in enumerate(parts))
+
+
+def _spelt_part(text: str) -> str:
+    return "\n".join(map(one_line, text.split("\n")))
 
 
 def style_for(stream: TextIO, environment: Mapping[str, str], choice: str = "auto") -> Style:

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 from eyas.checks.finding import Finding, Severity, Skip
 from eyas.checks.rules.rule import ViewRule
 from eyas.checks.view import View
+from eyas.errors import one_line
 from eyas.spec import Claim, DefaultBoundaries, Eagle3Spec, Fact, Origin, Ownership, Rope, VocabMap
 
 LAUNCH = "launch :: "  # the key of a fact that the engine's command line decides
@@ -98,8 +99,8 @@ def spoken(value: object) -> str:
         }[value]
     if isinstance(value, Rope):
         numbers = "".join(f", {name} {number}" for name, number in value.scaling.items())
-        return f"theta {value.theta:g}, {value.kind}{numbers}"
-    return str(value)
+        return one_line(f"theta {value.theta:g}, {value.kind}{numbers}")
+    return one_line(str(value))
 
 
 def with_source(fact: Fact[Any]) -> str:

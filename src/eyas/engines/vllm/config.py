@@ -89,7 +89,11 @@ def _speculators(checkpoint: Checkpoint, version: str) -> DraftConfig:
             claims.SPECULATORS_TYPES,
         )
     model_type = layer.get("model_type", "llama") if isinstance(layer, dict) else None
-    if not isinstance(layer, dict) or model_type not in _NESTED_CLASSES:
+    if (
+        not isinstance(layer, dict)
+        or not isinstance(model_type, str)
+        or model_type not in _NESTED_CLASSES
+    ):
         raise Refused(
             Stage.CONFIG,
             f"{file} :: transformer_layer_config.model_type is neither llama nor qwen3",
