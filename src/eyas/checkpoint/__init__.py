@@ -5,6 +5,7 @@ from eyas.checkpoint.checkpoint import Checkpoint, open_checkpoint
 from eyas.checkpoint.header import TensorHeader
 from eyas.checkpoint.sparse import write_sparse
 from eyas.checkpoint.target import TargetFacts, open_target
+from eyas.checkpoint.whole_file import whole_file
 from eyas.checkpoint.write import TensorBytes, require_new, write_checkpoint
 
 __all__ = [
@@ -16,6 +17,7 @@ __all__ = [
     "open_checkpoint",
     "open_target",
     "require_new",
+    "whole_file",
     "write_checkpoint",
     "write_sparse",
 ]

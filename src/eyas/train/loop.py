@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from eyas.checkpoint import whole_file
 from eyas.data.states import StateStore
 from eyas.errors import UsageError
 from eyas.model.drafter import Drafter
@@ -196,15 +197,15 @@ def _save(
     update: int,
 ) -> None:
     file.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = file.with_name(file.name + ".unfinished")
     state = {
         **told,
         "update": update,
         "drafter": drafter.state_dict(),
         "optimizer": optimizer.state_dict(),
     }
-    torch.save(state, unfinished)
-    unfinished.replace(file)
+    # given a path, torch would write the path's name into the file
+    with whole_file(file) as unfinished, unfinished.open("wb") as out:
+        torch.save(state, out)
 
 
 def _resume(
