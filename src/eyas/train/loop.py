@@ -129,7 +129,7 @@ def train(
                 held_out=held,
             )
         )
-    if first < end:
+    if first < end and end % settings.checkpoint_every:  # else the last update has saved it
         _save(checkpoint, drafter, optimizer, told, end)
     score = held_out_score(drafter, target_head_VH, store, held_out, scale_C, settings)
     with torch.no_grad():
