@@ -22,7 +22,7 @@ from eyas.spec import LastState, declared
 HIDDEN, HEADS, KV_HEADS, INTERMEDIATE, VOCAB, LAYERS = 32, 4, 2, 48, 61, 3
 
 
-def tiny_target(seed: int = 0, eos_ids: tuple[int, ...] = ()) -> LlamaTarget:
+def tiny_target(seed: int = 0, eos_ids: tuple[int, ...] = (), layers: int = LAYERS) -> LlamaTarget:
     random_state = torch.Generator().manual_seed(seed)
 
     def matrix(*shape: int) -> Tensor:
@@ -34,7 +34,7 @@ def tiny_target(seed: int = 0, eos_ids: tuple[int, ...] = ()) -> LlamaTarget:
         "lm_head.weight": matrix(VOCAB, HIDDEN) * 4,
         "model.norm.weight": torch.ones(HIDDEN),
     }
-    for index in range(LAYERS):
+    for index in range(layers):
         prefix = f"model.layers.{index}."
         weights |= {
             prefix + "self_attn.q_proj.weight": matrix(HIDDEN, HIDDEN),
@@ -52,7 +52,7 @@ def tiny_target(seed: int = 0, eos_ids: tuple[int, ...] = ()) -> LlamaTarget:
         directory=Path(),
         architecture="LlamaForCausalLM",
         hidden_size=HIDDEN,
-        num_layers=LAYERS,
+        num_layers=layers,
         vocab_size=VOCAB,
         eos_ids=eos_ids,
         dtype=torch.float32,

@@ -6,6 +6,7 @@ from eyas.checkpoint.gguf import LongList
 from eyas.checkpoint.header import TensorHeader, read_headers
 from eyas.checkpoint.sparse import write_sparse
 from eyas.checkpoint.target import TargetFacts, open_target
+from eyas.checkpoint.whole_file import whole_file
 from eyas.checkpoint.write import TensorBytes, require_new, write_checkpoint
 
 __all__ = [
@@ -20,6 +21,7 @@ __all__ = [
     "open_target",
     "read_headers",
     "require_new",
+    "whole_file",
     "write_checkpoint",
     "write_sparse",
 ]

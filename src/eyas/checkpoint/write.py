@@ -12,6 +12,7 @@ from typing import Any
 
 from eyas.checkpoint.header import read_headers, tensor_nbytes
 from eyas.checkpoint.layout import lay_out
+from eyas.checkpoint.whole_file import remove_leftovers
 from eyas.errors import CheckpointError
 
 _CHUNK = 16 * 2**20
@@ -98,26 +99,7 @@ def _stage(final: Path, process: int | str | None = None) -> Path:
 def _clear_leftovers(final: Path) -> None:
     """Removes what a process that was killed had begun to write as `final`."""
     before, _, after = _stage(final, "#").name.rpartition("#")
-    for path in final.parent.iterdir():
-        if path.name.startswith(before) and path.name.endswith(after):
-            process = path.name[len(before) : -len(after)]
-            if process.isdecimal() and not _runs(int(process)):
-                shutil.rmtree(path, ignore_errors=True)
-
-
-def _runs(process: int) -> bool:
-    """Whether another process of this number may be running."""
-    if process == os.getpid():  # a number that is used again, as in a container
-        return False
-    if os.name == "nt":  # there signal 0 would end it
-        return True
-    try:
-        os.kill(process, 0)
-    except (ProcessLookupError, OverflowError):
-        return False
-    except PermissionError:
-        return True
-    return True
+    remove_leftovers(final.parent, before, after)
 
 
 def _config_text(config: Mapping[str, Any]) -> bytes:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from eyas.checkpoint import whole_file
 from eyas.data.prompts import Prompt
 from eyas.errors import UsageError
 
@@ -59,9 +59,8 @@ def keep_settings(
             f"`{directory}` holds answers, but no {FILE} that says what they were made of",
             hint=HINT,
         )
-    unfinished = file.with_suffix(f".{os.getpid()}.unfinished")
-    unfinished.write_text(json.dumps(made_of, indent=2) + "\n", encoding="utf-8")
-    unfinished.replace(file)
+    with whole_file(file) as unfinished:
+        unfinished.write_text(json.dumps(made_of, indent=2) + "\n", encoding="utf-8")
 
 
 def _read(file: Path) -> dict[str, object]:

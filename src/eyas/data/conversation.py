@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from eyas.checkpoint import whole_file
 from eyas.errors import UsageError
 
 
@@ -28,12 +28,10 @@ class Conversation:
 
 
 def write_shard(file: Path, conversations: Iterable[Conversation]) -> None:
-    """Write a shard under a temporary name, then rename it: a shard that exists is whole."""
-    unfinished = file.with_suffix(f".{os.getpid()}.unfinished")
-    with unfinished.open("w", encoding="utf-8") as out:
+    """Write a shard, whole or not at all."""
+    with whole_file(file) as unfinished, unfinished.open("w", encoding="utf-8") as out:
         for conversation in conversations:
             out.write(json.dumps(asdict(conversation)) + "\n")
-    unfinished.replace(file)
 
 
 def read_shard(file: Path) -> list[Conversation]:

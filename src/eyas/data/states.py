@@ -2,14 +2,14 @@
 
 A shard is one safetensors file: `ids` [N], `captured` [N, C] (the boundaries concatenated),
 `final` [N, H] (after the final norm: times the head's rows it is the teacher), and per
-conversation its `lengths` and `prompt_lengths`. Its metadata name the `target` and the
-`boundaries`: states of another target or of other boundaries are never mixed in.
+conversation its `lengths` and `prompt_lengths`. Its metadata hold their `origin`, the target and
+the boundaries, as JSON: states of another target or of other boundaries are never mixed in.
 """
 
 from __future__ import annotations
 
 import hashlib
-import os
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +17,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from eyas.checkpoint import whole_file
 from eyas.data.conversation import Conversation, read_shard, shard_files
 from eyas.decode.prefill import read_prompt
 from eyas.errors import UsageError
@@ -48,8 +49,12 @@ class Origin:
     boundaries: tuple[int, ...]
 
     def metadata(self) -> dict[str, str]:
-        """What a shard's file says of it."""
-        return {"target": self.target, "boundaries": ",".join(map(str, self.boundaries))}
+        """What a shard's file says of it.
+
+        One entry, for safetensors writes several in an order of chance, and a shard that is made
+        again is to be the same file.
+        """
+        return {"origin": json.dumps({"target": self.target, "boundaries": self.boundaries})}
 
     @classmethod
     def of(cls, file: Path) -> Origin:
@@ -58,10 +63,10 @@ class Origin:
 
         try:
             with safe_open(file, framework="pt") as shard:
-                held = shard.metadata() or {}
-            boundaries = tuple(int(number) for number in held["boundaries"].split(","))
-            return cls(target=held["target"], boundaries=boundaries)
-        except (OSError, SafetensorError, KeyError, ValueError) as error:
+                held = json.loads((shard.metadata() or {})["origin"])
+            boundaries = tuple(int(number) for number in held["boundaries"])
+            return cls(target=str(held["target"]), boundaries=boundaries)
+        except (OSError, SafetensorError, KeyError, TypeError, ValueError) as error:
             raise UsageError(f"`{file}` is no shard of states: {error!r}") from error
 
     def __str__(self) -> str:
@@ -156,7 +161,7 @@ def capture_directory(
     Conversations of which `unless` is true are left out.
     Raises UsageError when one that exists is of another target, boundaries or answers.
     """
-    from safetensors.torch import save_file
+    from safetensors.torch import save
 
     directory.mkdir(parents=True, exist_ok=True)
     origin = Origin(target=target.facts.name, boundaries=tuple(boundaries))
@@ -167,9 +172,9 @@ def capture_directory(
             _check_kept(file, origin, conversations)
             continue
         shard = capture(target, boundaries, conversations)
-        unfinished = file.with_suffix(f".{os.getpid()}.unfinished")
-        save_file(shard, unfinished, metadata=origin.metadata())
-        unfinished.replace(file)
+        # save_file writes a hidden file of its own first, which a kill would leave for good
+        with whole_file(file) as unfinished:
+            unfinished.write_bytes(save(shard, metadata=origin.metadata()))
         progress(file, len(shard["ids"]))
 
 

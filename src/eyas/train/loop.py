@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from eyas.checkpoint import whole_file
 from eyas.data.states import StateStore
 from eyas.errors import UsageError
 from eyas.model.drafter import Drafter
@@ -144,7 +145,7 @@ def train(
             )
         )
     workers.close()
-    if first < end:
+    if first < end and end % settings.checkpoint_every:  # else the last update has saved it
         _save(checkpoint, drafter, optimizer, told, end)
     score = held_out_score(drafter, target_head_VH, store, held_out, scale_C, settings)
     with torch.no_grad():
@@ -212,15 +213,15 @@ def _save(
     update: int,
 ) -> None:
     file.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = file.with_name(file.name + ".unfinished")
     state = {
         **told,
         "update": update,
         "drafter": drafter.state_dict(),
         "optimizer": optimizer.state_dict(),
     }
-    torch.save(state, unfinished)
-    unfinished.replace(file)
+    # given a path, torch would write the path's name into the file
+    with whole_file(file) as unfinished, unfinished.open("wb") as out:
+        torch.save(state, out)
 
 
 def _resume(

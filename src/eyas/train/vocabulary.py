@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
@@ -12,6 +11,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from eyas.checkpoint import whole_file
 from eyas.data.conversation import Conversation
 from eyas.errors import UsageError
 
@@ -84,9 +84,8 @@ def draft_vocabulary(
 
 def write_vocabulary(file: Path, vocabulary: DraftVocabulary) -> None:
     """Write a vocabulary as JSON, whole or not at all."""
-    unfinished = file.with_name(f"{file.name}.{os.getpid()}.unfinished")
-    unfinished.write_text(json.dumps(asdict(vocabulary)) + "\n", encoding="utf-8")
-    unfinished.replace(file)
+    with whole_file(file) as unfinished:
+        unfinished.write_text(json.dumps(asdict(vocabulary)) + "\n", encoding="utf-8")
 
 
 def read_vocabulary(file: Path, vocab_size: int) -> DraftVocabulary:
