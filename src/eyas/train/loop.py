@@ -104,7 +104,11 @@ def train(
     workers = Workers(drafter, settings.workers)
 
     def backward(replica: Drafter, batch: Batch, weighed_K: Tensor) -> list[StepScores]:
-        with torch.autocast(device.type, dtype=torch.bfloat16, enabled=settings.bf16):
+        # The cache of cast weights is one for all threads and emptied by whichever ends first, so
+        # that chance would decide which gradients are added up in bfloat16.
+        with torch.autocast(
+            device.type, dtype=torch.bfloat16, enabled=settings.bf16, cache_enabled=False
+        ):
             loss, scores = unrolled_loss(
                 replica,
                 teacher_head_VH,
