@@ -8,12 +8,17 @@ from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import hypothesis
 import pytest
 
 if TYPE_CHECKING:
     from eyas.checkpoint import TensorBytes
 
 ROOT = Path(__file__).resolve().parents[1]
+
+# A deadline would assert a time, on machines that are shared.
+hypothesis.settings.register_profile("eyas", deadline=None)
+hypothesis.settings.load_profile("eyas")
 
 
 @pytest.fixture

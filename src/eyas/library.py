@@ -45,12 +45,12 @@ def check(
 
     selection = Selection.parse(_texts(select), _texts(ignore))
     typed = _texts(engines)
+    named = EngineRef.parse_list(",".join(typed)) if typed else ()
     settings = [f"{k}={v}" for k, v in launch.items()] if isinstance(launch, Mapping) else launch
     setting = Launch.parse(_texts(settings))
     checkpoint = open_checkpoint(draft)
-    newest = EngineRef.newest_for(checkpoint)
-    refs = EngineRef.parse_list(",".join(typed)) if typed else newest
     facts = None if target is None else open_fitting(target, checkpoint)
+    refs = named or EngineRef.newest_for(checkpoint)
     return checked(
         checkpoint, refs, target=facts, launch=setting, selection=selection, values=values
     )

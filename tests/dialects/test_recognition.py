@@ -87,7 +87,6 @@ def test_other_kinds_are_recognised_and_not_judged(
         ({"architectures": "LlamaForCausalLM"}, "a model without architectures"),
         ({"architectures": [None]}, "a model without architectures"),
         ({"speculators_model_type": ["eagle3"]}, "a model without architectures"),
-        ({"architectures": ["\x1b[31mEagle"]}, "model"),
         ({"parallel_drafting": True, "pard_token": 3}, "a model without architectures"),
     ],
 )
