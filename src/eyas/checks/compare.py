@@ -22,7 +22,6 @@ from eyas.checks.report import (
 from eyas.checks.rules import TrainedRule, ViewRule
 from eyas.checks.rules.config import EngineRefuses
 from eyas.checks.selection import EVERY_RULE, Selection
-from eyas.checks.values import read_values
 from eyas.checks.view import Trained, View
 from eyas.spec import Eagle3Spec, NotChecked, Served
 
@@ -70,7 +69,11 @@ def as_trained(
         roles=dialect.roles(checkpoint),
         target=target,
     )
-    return replace(trained, values=read_values(trained)) if values else trained
+    if not values:
+        return trained
+    from eyas.checks.values import read_values
+
+    return replace(trained, values=read_values(trained))
 
 
 def report_on(

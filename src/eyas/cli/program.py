@@ -5,37 +5,30 @@ from __future__ import annotations
 import signal
 import sys
 from collections.abc import Callable, Sequence
+from importlib import import_module
 from io import StringIO
 from typing import Annotated
 
 import typer
 from typer.exceptions import TyperException
 
-from eyas.cli.check import check
-from eyas.cli.convert import convert
-from eyas.cli.demo import demo
-from eyas.cli.eval import eval as evaluate
-from eyas.cli.explain import explain
 from eyas.cli.failure import Failure, failure_of, of_usage, tell
-from eyas.cli.generate import generate
-from eyas.cli.inspect import inspect
-from eyas.cli.landing import landing
 from eyas.cli.output import ReaderGone, remark, result, settle, silence
-from eyas.cli.target import target
 from eyas.errors import EyasError
 
-# A new command is a module in this package with one function, and a line here.
-COMMANDS: tuple[tuple[str, Callable[..., None]], ...] = (
-    ("Look", inspect),
-    ("Look", landing),
-    ("Look", check),
-    ("Look", explain),
-    ("Change", convert),
-    ("Run", demo),
-    ("Run", generate),
-    ("Run", evaluate),
-    ("Run", target),
+# The panel and the name of each command: a module in this package, with a function of its name.
+COMMANDS = (
+    ("Look", "inspect"),
+    ("Look", "landing"),
+    ("Look", "check"),
+    ("Look", "explain"),
+    ("Change", "convert"),
+    ("Run", "demo"),
+    ("Run", "generate"),
+    ("Run", "eval"),
+    ("Run", "target"),
 )
+_RUNS_BARE = ("explain", "demo")  # others show their help when they are typed alone
 
 HELP = """
 Check, convert, run and measure speculative-decoding drafters.
@@ -50,8 +43,11 @@ Check, convert, run and measure speculative-decoding drafters.
 """
 
 
-def application() -> typer.Typer:
-    """The program with all its commands."""
+def application(wanted: str | None = None) -> typer.Typer:
+    """The program with the command `wanted` alone, or with all of them where there is no such.
+
+    A command's options take milliseconds to set up, and one command is run.
+    """
     app = typer.Typer(
         name="eyas",
         no_args_is_help=True,
@@ -61,9 +57,16 @@ def application() -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     app.callback(help=HELP)(_root)
-    for panel, command in COMMANDS:
-        app.command(rich_help_panel=panel, no_args_is_help=command not in (explain, demo))(command)
+    alone = [named for named in COMMANDS if named[1] == wanted]
+    for panel, name in alone or COMMANDS:
+        app.command(rich_help_panel=panel, no_args_is_help=name not in _RUNS_BARE)(command(name))
     return app
+
+
+def command(name: str) -> Callable[..., None]:
+    """The function of the command `name`."""
+    function: Callable[..., None] = getattr(import_module(f"eyas.cli.{name}"), name)
+    return function
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -87,7 +90,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run(argv: list[str]) -> int:
     try:
-        code = application()(args=argv, prog_name="eyas", standalone_mode=False)
+        wanted = argv[0] if argv else None
+        code = application(wanted)(args=argv, prog_name="eyas", standalone_mode=False)
     except EyasError as error:
         return tell(failure_of(error), argv)
     except TyperException as error:

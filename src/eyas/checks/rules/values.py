@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from eyas.checks.finding import Finding, Severity, Skip
 from eyas.checks.fold import fold
 from eyas.checks.rules.rule import TrainedRule
-from eyas.checks.values import DraftValues, TensorValues
 from eyas.checks.values_decode import UNSCALED
-from eyas.checks.values_distribution import construction
-from eyas.checks.values_embedding import Unlikened
 from eyas.checks.view import Trained
 from eyas.spec import Eagle3Spec
+
+if TYPE_CHECKING:
+    from eyas.checks.values import DraftValues, TensorValues
 
 NO_VALUES = "no --values"  # why a check that needs the weights did not run
 AGAIN = "export the drafter again from the training run"
@@ -196,6 +196,8 @@ class AtInitialisation(ValueRule):
     def _of(self, values: TensorValues, role: str, trained: Trained) -> str | None:
         if values.dtype not in UNSCALED:
             return None
+        from eyas.checks.values_distribution import construction
+
         return construction(values, _stated_std(trained.checkpoint.config))
 
 
@@ -239,6 +241,8 @@ class EmbeddingUnlikeTarget(TrainedRule):
         if trained.values is None:
             yield self.skip(NO_VALUES)
             return
+        from eyas.checks.values_embedding import Unlikened
+
         likeness = trained.values.embedding
         if isinstance(likeness, Unlikened):
             if likeness.reason is not None:

@@ -2,18 +2,15 @@
 
 from eyas.engines.engine import Engine
 from eyas.engines.llamacpp.launch import LAUNCH_KEYS
-from eyas.engines.llamacpp.metrics import metrics
-from eyas.engines.llamacpp.reader import read
 
 LLAMACPP = Engine(
     name="llamacpp",
+    package=__name__,
     oldest="11549",
     newest="11549",
     runners=(),
     default_runner=None,
     launch_keys=LAUNCH_KEYS,
-    reader=read,
-    meter=metrics,
     reads_gguf=True,
 )
 

@@ -3,19 +3,16 @@
 from eyas.engines.engine import Engine
 from eyas.engines.sglang.contract import NEWEST, OLDEST
 from eyas.engines.sglang.launch import LAUNCH_KEYS
-from eyas.engines.sglang.metrics import METERED, metrics
-from eyas.engines.sglang.reader import read
 
 SGLANG = Engine(
     name="sglang",
+    package=__name__,
     oldest=OLDEST,
     newest=NEWEST,
     runners=(),
     default_runner=None,
     launch_keys=LAUNCH_KEYS,
-    reader=read,
-    meter=metrics,
-    metered=METERED,
+    metered="0.5.8",
 )
 
 __all__ = ["SGLANG"]
