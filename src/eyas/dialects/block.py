@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from eyas.checkpoint import Checkpoint
 from eyas.dialects.attention import read_attention
-from eyas.dialects.keys import Keys, needed, or_absent
+from eyas.dialects.keys import Keys, first, needed, or_absent
 from eyas.dialects.names import BLOCK_OUTER, roles_of
 from eyas.dialects.ownership import read_embedding, read_head
 from eyas.dialects.rope import read_rope
@@ -84,15 +84,15 @@ class BlockSource:
 
     def integer(self, key: str) -> Fact[int] | None:
         """The whole number in the first section that has it."""
-        return next((f for s in self.own if (f := s.integer(key)) is not None), None)
+        return first(section.integer(key) for section in self.own)
 
     def flag(self, key: str) -> Fact[bool] | None:
         """The flag in the first section that has it."""
-        return next((f for s in self.own if (f := s.flag(key)) is not None), None)
+        return first(section.flag(key) for section in self.own)
 
     def text(self, key: str) -> Fact[str] | None:
         """The text in the first section that has it."""
-        return next((f for s in self.own if (f := s.text(key)) is not None), None)
+        return first(section.text(key) for section in self.own)
 
     def place(self, key: str) -> str:
         """Where the key would be."""

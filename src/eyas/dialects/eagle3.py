@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from eyas.dialects.attention import read_attention
-from eyas.dialects.keys import Keys, needed, or_absent
+from eyas.dialects.keys import Keys, first, needed, or_absent
 from eyas.dialects.ownership import read_embedding, read_head
 from eyas.dialects.rope import read_rope
 from eyas.dialects.tensors import Tensors
@@ -50,11 +50,7 @@ class Source:
 
     def flag(self, key: str) -> Fact[bool] | None:
         """The flag in the first section that has it."""
-        for section in self.flags:
-            fact = section.flag(key)
-            if fact is not None:
-                return fact
-        return None
+        return first(section.flag(key) for section in self.flags)
 
     def flag_place(self, key: str) -> str:
         """Where the flag would be."""

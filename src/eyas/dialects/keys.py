@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -91,6 +91,11 @@ class Keys:
             f"{self.place(key)} is {shown(value)} where {needed} is needed",
             hint="correct the config",
         )
+
+
+def first(facts: Iterable[Fact[T] | None]) -> Fact[T] | None:
+    """The first of `facts` that is stated, None where none is."""
+    return next((fact for fact in facts if fact is not None), None)
 
 
 def needed(fact: Fact[T] | None, place: str) -> Fact[T]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from eyas.checkpoint import Checkpoint
 from eyas.dialects.flat import has_eagle3_tensors
-from eyas.dialects.keys import Keys, architectures, or_absent
+from eyas.dialects.keys import Keys, architectures, first, or_absent
 from eyas.dialects.names import roles_of
 from eyas.spec import Eagle3Spec, PEagleSpec, inferred
 
@@ -36,11 +36,10 @@ def drafts_in_parallel(checkpoint: Checkpoint) -> str | None:
 def in_parallel(checkpoint: Checkpoint, drafter: Eagle3Spec) -> PEagleSpec:
     """`drafter` with what P-EAGLE adds to it."""
     top = Keys(checkpoint.config, checkpoint.config_file)
-    ids = (top.integer(key) for key in _MASK_IDS)
     return PEagleSpec(
         drafter=drafter,
         mask_token_id=or_absent(
-            next((fact for fact in ids if fact is not None), None), top.place(_MASK_IDS[0])
+            first(top.integer(key) for key in _MASK_IDS), top.place(_MASK_IDS[0])
         ),
         mask_hidden=inferred(MASK in checkpoint.tensors, checkpoint.place(MASK)),
         depths=or_absent(top.size("num_depths"), top.place("num_depths")),

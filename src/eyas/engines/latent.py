@@ -2,40 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from eyas.engines.config import ConfigView
 from eyas.engines.decoder import Block
 from eyas.engines.parameter import Fit, Parameter
-from eyas.spec import Fact, Mla
+from eyas.spec import Mla
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LatentSizes:
-    """The dimensions of latent attention, each with its source."""
-
-    num_heads: Fact[int]
-    q_lora_rank: Fact[int]
-    kv_lora_rank: Fact[int]
-    qk_nope_head_dim: Fact[int]
-    qk_rope_head_dim: Fact[int]
-    v_head_dim: Fact[int]
-
-    def attention(self) -> Mla:
-        """The same as a fact of the drafter."""
-        return Mla(
-            num_heads=self.num_heads,
-            q_lora_rank=self.q_lora_rank,
-            kv_lora_rank=self.kv_lora_rank,
-            qk_nope_head_dim=self.qk_nope_head_dim,
-            qk_rope_head_dim=self.qk_rope_head_dim,
-            v_head_dim=self.v_head_dim,
-        )
-
-
-def latent_sizes_of(config: ConfigView) -> LatentSizes:
+def latent_sizes_of(config: ConfigView) -> Mla:
     """The dimensions that `config` gives; its `stop` is raised for one that cannot be had."""
-    return LatentSizes(
+    return Mla(
         num_heads=config.whole("num_attention_heads"),
         q_lora_rank=config.whole("q_lora_rank"),
         kv_lora_rank=config.whole("kv_lora_rank"),
@@ -46,7 +21,7 @@ def latent_sizes_of(config: ConfigView) -> LatentSizes:
 
 
 def latent_attention(
-    block: Block, fused: str, sizes: LatentSizes, hidden: int, attention_input: int
+    block: Block, fused: str, sizes: Mla, hidden: int, attention_input: int
 ) -> list[Parameter]:
     """The parameters of the attention; `fused` names the one of q_a_proj and kv_a_proj."""
     heads, query, key_value = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from eyas.checks.finding import Finding, Severity, Skip
-from eyas.checks.rules.rule import NO_TARGET, TrainedRule
+from eyas.checks.rules.rule import TrainedRule
 from eyas.checks.rules.target import unstated
 from eyas.checks.view import Trained
 from eyas.errors import CheckpointError
@@ -39,7 +39,7 @@ class VocabularyMismatch(TrainedRule):
         if not isinstance(spec, Eagle3Spec):
             return
         if target is None or target.vocab_size is None:
-            yield self.skip(NO_TARGET if target is None else unstated(target, "vocab_size"))
+            yield self.skip(unstated(target, "vocab_size"))
         elif spec.vocab_size.value != target.vocab_size:
             size = spec.vocab_size
             tokens = shared_tokens(trained)

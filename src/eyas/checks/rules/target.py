@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 LONGEST = "longest sequence"  # what engines' launch keys call it
 
 
-def unstated(target: TargetFacts, key: str) -> str:
-    """The reason that a check cannot run because the target's config has no `key`."""
-    return f"the config of {target.location} states no {key}"
+def unstated(target: TargetFacts | None, key: str) -> str:
+    """The reason that a check cannot run: no target was named, or its config has no `key`."""
+    return NO_TARGET if target is None else f"the config of {target.location} states no {key}"
 
 
 class WidthMismatch(TrainedRule):
@@ -61,7 +61,7 @@ class WidthMismatch(TrainedRule):
         if not isinstance(spec, Eagle3Spec):
             return
         if target is None or target.hidden_size is None:
-            yield self.skip(NO_TARGET if target is None else unstated(target, "hidden_size"))
+            yield self.skip(unstated(target, "hidden_size"))
         elif spec.target_hidden_size.value != target.hidden_size:
             width = spec.target_hidden_size
             yield self.finding(
@@ -101,7 +101,7 @@ class BoundaryOutside(TrainedRule):
         if not isinstance(spec, Eagle3Spec) or not isinstance(spec.conditioning, Fused):
             return
         if target is None or target.num_layers is None:
-            yield self.skip(NO_TARGET if target is None else unstated(target, "num_hidden_layers"))
+            yield self.skip(unstated(target, "num_hidden_layers"))
             return
         boundaries = spec.conditioning.boundaries
         if other_reading(trained) is not None:

@@ -15,7 +15,6 @@ from eyas.engines.stop import Refused
 from eyas.spec import Stage
 
 HEAD, EMBEDDING, MAP = "output.weight", "token_embd.weight", "d2t"
-_OPTIONAL = (HEAD, EMBEDDING, MAP, FACTORS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from eyas.checkpoint import Checkpoint, TargetFacts
+from eyas.engines.answer import Answer
 from eyas.engines.config import ConfigView
 from eyas.engines.launch import Settings, context_of
 from eyas.engines.llamacpp import claims
@@ -16,15 +17,12 @@ from eyas.engines.sizes import Sizes, sizes_of
 from eyas.engines.spec_of import grouped_attention, spec_of
 from eyas.engines.stop import Refused
 from eyas.spec import (
-    Claim,
     Eagle3Spec,
     Fact,
     Feedback,
     Fused,
-    Landing,
     LaterNorm,
     Ownership,
-    Refusal,
     Served,
     Stage,
     VocabMap,
@@ -56,36 +54,21 @@ def read(
 ) -> Served:
     """What build `version` of llama.cpp makes of `checkpoint`; raises NotCovered."""
     del runner  # it has none
-    spec: Eagle3Spec | None = None
-    landing: Landing | None = None
-    slides: Fact[bool] | None = None
-    refusal: Refusal | None = None
-    used: list[Claim] = []
+    answer = Answer()
     try:
         view = keys_of(checkpoint, version)
         boundaries = boundaries_of(view)
         sizes = _sizes(view, checkpoint)
-        used += _ALWAYS
-        slides = assumed(False, view.key("sliding_window"), whose=view.whose)
-        spec = _spec(view, checkpoint, sizes, boundaries, target)
+        answer.claims += _ALWAYS
+        answer.slides = assumed(False, view.key("sliding_window"), whose=view.whose)
+        answer.spec = _spec(view, checkpoint, sizes, boundaries, target)
         wanted = Wanted(sizes=sizes, input_norm=view.flag("norm_before_fc").value)
-        landing = load(checkpoint.tensors, wanted).landing({})
+        answer.landing = load(checkpoint.tensors, wanted).landing({})
         _require_graph(checkpoint, sizes)
         _require_target(checkpoint, sizes, boundaries, target)
     except Refused as end:
-        refusal = end.refusal
-        used.append(refusal.claim)
-    return Served(
-        engine="llamacpp",
-        version=version,
-        runner=None,
-        spec=spec,
-        landing=landing,
-        slides=slides,
-        refusal=refusal,
-        claims=tuple(dict.fromkeys(used)),
-        context=context_of(settings, CONTEXT),
-    )
+        answer.refuse(end)
+    return answer.served("llamacpp", version, None, context=context_of(settings, CONTEXT))
 
 
 def _sizes(view: ConfigView, checkpoint: Checkpoint) -> Sizes:

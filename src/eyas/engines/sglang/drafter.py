@@ -7,13 +7,12 @@ from dataclasses import dataclass, replace
 from eyas.checkpoint import Checkpoint
 from eyas.engines.capture import USUAL_STATES, expected_count, nested_flag, uses_states
 from eyas.engines.config import LLAMA_DEFAULTS, ConfigView
-from eyas.engines.latent import LatentSizes
 from eyas.engines.rope import rope_of
 from eyas.engines.sglang import claims, latent_claims
 from eyas.engines.sglang.contract import Contract
 from eyas.engines.sizes import Sizes, sizes_of
 from eyas.engines.stop import NotCovered, Refused
-from eyas.spec import Claim, Fact, Feedback, Rope, Stage, assumed
+from eyas.spec import Claim, Fact, Feedback, Mla, Rope, Stage, assumed
 
 TIED, DRAFT_VOCAB = "tie_word_embeddings", "draft_vocab_size"
 
@@ -24,7 +23,7 @@ class Drafter:
 
     config: ConfigView
     sizes: Sizes
-    latent: LatentSizes | None
+    latent: Mla | None
     count: Fact[int]
     head_from_target: bool
     keeps_embedding: bool

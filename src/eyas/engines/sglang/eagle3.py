@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from eyas.checkpoint import TargetFacts
+from eyas.engines.answer import Answer
 from eyas.engines.capture import Capture, replaced_by_target, target_width
 from eyas.engines.loading import Loading
 from eyas.engines.sglang import claims, latent_claims, latent_loader, loader
@@ -10,7 +11,7 @@ from eyas.engines.sglang.boundaries import capture_of
 from eyas.engines.sglang.contract import Contract
 from eyas.engines.sglang.drafter import Drafter
 from eyas.engines.sglang.launch import ALGORITHM_KEY, WINDOW_KEY, uses_graphs
-from eyas.engines.sglang.request import Answer, Request
+from eyas.engines.sglang.request import Request
 from eyas.engines.sglang.targets import require_capture
 from eyas.engines.spec_of import (
     embedding_of,
@@ -211,7 +212,7 @@ def _spec(request: Request, drafter: Drafter, capture: Capture) -> Eagle3Spec:
 
 def _attention(drafter: Drafter) -> Mha | Mla:
     if drafter.latent is not None:
-        return drafter.latent.attention()
+        return drafter.latent
     config = drafter.config
     bias = assumed(False, config.key("attention_bias"), whose=config.whose)
     return grouped_attention(drafter.sizes, config, bias=bias)

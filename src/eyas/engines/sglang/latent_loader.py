@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 
 from eyas.checkpoint import TensorHeader
 from eyas.engines.decoder import Block, feed_forward, fused_name, layer_norms
-from eyas.engines.latent import LatentSizes, latent_attention
+from eyas.engines.latent import latent_attention
 from eyas.engines.loading import Loading
 from eyas.engines.parameter import Fit, Parameter, whole
 from eyas.engines.sglang import latent_claims
@@ -23,7 +23,7 @@ from eyas.engines.sglang.loader import (
     state_norms,
 )
 from eyas.engines.stop import NotCovered, Refused
-from eyas.spec import Fate, Initialisation, Stage
+from eyas.spec import Fate, Initialisation, Mla, Stage
 
 _STACKED = {
     ".gate_proj": (".gate_up_proj", "gate"),
@@ -33,7 +33,7 @@ _QUERY, _KEY_VALUE, _FUSED = "q_a_proj", "kv_a_proj_with_mqa", "fused_qkv_a_proj
 _PARTS = {_QUERY: "q_a", _KEY_VALUE: "kv_a"}
 
 
-def parameters_of(drafter: Drafter, latent: LatentSizes, contract: Contract) -> list[Parameter]:
+def parameters_of(drafter: Drafter, latent: Mla, contract: Contract) -> list[Parameter]:
     """Every parameter of the class, in the order of the model."""
     sizes = drafter.sizes
     hidden, width = sizes.hidden_size.value, sizes.target_hidden_size.value

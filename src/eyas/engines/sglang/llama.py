@@ -6,13 +6,14 @@
 
 from __future__ import annotations
 
+from eyas.engines.answer import Answer
 from eyas.engines.capture import target_width, uses_states
 from eyas.engines.config import ConfigView
 from eyas.engines.sglang import claims, llama_claims
 from eyas.engines.sglang.drafter import require_positive, require_silu
 from eyas.engines.sglang.eagle3 import tied_eagle
 from eyas.engines.sglang.llama_loader import load, parameters_of
-from eyas.engines.sglang.request import Answer, Request
+from eyas.engines.sglang.request import Request
 from eyas.engines.sglang.targets import require_capture
 from eyas.engines.sizes import Sizes, sizes_of
 from eyas.engines.stop import Refused

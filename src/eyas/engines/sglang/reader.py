@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from eyas.checkpoint import Checkpoint, TargetFacts
+from eyas.engines.answer import Answer
 from eyas.engines.launch import Settings, context_of
 from eyas.engines.sglang.architecture import ModelClass, model_class
 from eyas.engines.sglang.contract import contract_of
@@ -11,10 +12,10 @@ from eyas.engines.sglang.eagle3 import read_eagle3
 from eyas.engines.sglang.latent_drafter import latent_drafter_of
 from eyas.engines.sglang.launch import CONTEXT, WINDOW_KEY
 from eyas.engines.sglang.llama import read_llama
-from eyas.engines.sglang.request import Answer, Request
+from eyas.engines.sglang.request import Request
 from eyas.engines.stop import NotCovered, Refused
 from eyas.engines.version import version_of
-from eyas.spec import Refusal, Served
+from eyas.spec import Served
 
 
 def read(
@@ -28,24 +29,12 @@ def read(
     contract = contract_of(version_of(version), version)
     request = Request(checkpoint=checkpoint, target=target, settings=settings, contract=contract)
     answer = Answer()
-    refusal: Refusal | None = None
     _require_order(request)
     try:
         _read(request, answer)
     except Refused as end:
-        refusal = end.refusal
-        answer.claims.append(refusal.claim)
-    return Served(
-        engine="sglang",
-        version=version,
-        runner=runner,
-        spec=answer.spec,
-        landing=answer.landing,
-        slides=answer.slides,
-        refusal=refusal,
-        claims=tuple(dict.fromkeys(answer.claims)),
-        context=context_of(settings, CONTEXT),
-    )
+        answer.refuse(end)
+    return answer.served("sglang", version, runner, context=context_of(settings, CONTEXT))
 
 
 def _require_order(request: Request) -> None:

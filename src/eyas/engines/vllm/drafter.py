@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from eyas.checkpoint import TargetFacts
 from eyas.engines.capture import expected_count, nested_flag, uses_states
 from eyas.engines.config import ConfigView
-from eyas.engines.latent import LatentSizes, latent_sizes_of
+from eyas.engines.latent import latent_sizes_of
 from eyas.engines.launch import Settings
 from eyas.engines.rope import rope_of
 from eyas.engines.sizes import Sizes, sizes_of
@@ -17,7 +17,7 @@ from eyas.engines.vllm.architecture import DraftClass
 from eyas.engines.vllm.boundaries import configured_ids
 from eyas.engines.vllm.config import DraftConfig
 from eyas.engines.vllm.launch import drafts_in_parallel
-from eyas.spec import Fact, Feedback, Rope, Stage, assumed, declared
+from eyas.spec import Fact, Feedback, Mla, Rope, Stage, assumed, declared
 
 _QWEN3_THETA = 1000000.0
 _MASK_TOKENS = ("mask_token_id", "dspark_noise_token_id", "pard_token", "ptd_token_id")
@@ -34,7 +34,7 @@ class Drafter:
     config: ConfigView
     built: DraftClass
     sizes: Sizes
-    latent: LatentSizes | None
+    latent: Mla | None
     count: Fact[int]
     qkv_bias: Fact[bool]
     out_bias: bool
@@ -56,8 +56,7 @@ def drafter_of(parsed: DraftConfig, target: TargetFacts | None, settings: Settin
     config, built = parsed.view, parsed.built
     if built is DraftClass.DFLASH and config.get("target_hidden_size") is None:
         # This class takes a null width for an absent one (qwen3_dflash.py 110-112).
-        values = {k: v for k, v in config.values.items() if k != "target_hidden_size"}
-        config = replace(config, values=values)
+        config = config.without("target_hidden_size")
     latent = _latent(config) if built is DraftClass.DEEPSEEK else None
     name = "draft_vocab_size"
     given = config.get(name) is not None
@@ -135,7 +134,7 @@ def _count(config: ConfigView, built: DraftClass) -> Fact[int]:
     return expected_count(config)
 
 
-def _latent(config: ConfigView) -> LatentSizes:
+def _latent(config: ConfigView) -> Mla:
     if config.has("q_lora_rank") and config.get("q_lora_rank") is None:
         raise Refused(
             Stage.LOAD,

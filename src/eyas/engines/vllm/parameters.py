@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from eyas.engines.decoder import Block, LayerTraits, decoder_layer, feed_forward, layer_norms
-from eyas.engines.latent import LatentSizes, latent_attention
+from eyas.engines.latent import latent_attention
 from eyas.engines.parameter import Parameter, norm, vocabulary, whole
-from eyas.engines.sizes import Sizes
 from eyas.engines.vllm.architecture import DraftClass
 from eyas.engines.vllm.drafter import Drafter
-from eyas.spec import Initialisation, LaterNorm
+from eyas.spec import Initialisation, LaterNorm, Mla
 
 MAP = "draft_id_to_target_id"
 EMBEDDING = "model.embed_tokens.weight"
@@ -38,20 +37,21 @@ def _layer(drafter: Drafter, index: int) -> list[Parameter]:
     prefix = f"model.layers.{index}"
     if drafter.latent is not None:
         return _latent_layer(drafter, drafter.latent, prefix, index)
-    traits = LayerTraits(
+    return decoder_layer(prefix, index, drafter.sizes, _traits(drafter))
+
+
+def _traits(drafter: Drafter) -> LayerTraits:
+    return LayerTraits(
         qkv_bias=drafter.qkv_bias.value,
         out_bias=Initialisation.MEMORY if drafter.out_bias else None,
         mlp_bias=drafter.mlp_bias,
         used_norm=LaterNorm.INPUT_LAYERNORM,
         zero_pads=False,
-        qk_norm=drafter.built is DraftClass.QWEN3,
+        qk_norm=drafter.built in (DraftClass.QWEN3, DraftClass.DFLASH),
     )
-    return decoder_layer(prefix, index, drafter.sizes, traits)
 
 
-def _latent_layer(
-    drafter: Drafter, latent: LatentSizes, prefix: str, index: int
-) -> list[Parameter]:
+def _latent_layer(drafter: Drafter, latent: Mla, prefix: str, index: int) -> list[Parameter]:
     hidden = drafter.sizes.hidden_size.value
     block = Block(prefix=prefix, role=f"layers.{index}", pads=False)
     width = hidden if index else 2 * hidden
@@ -81,18 +81,11 @@ def eagle1_parameters_of(drafter: Drafter) -> list[Parameter]:
     """Every parameter of the EAGLE-1 class, whose head is the target's and is no parameter."""
     sizes = drafter.sizes
     hidden = sizes.hidden_size.value
-    traits = LayerTraits(
-        qkv_bias=drafter.qkv_bias.value,
-        out_bias=Initialisation.MEMORY if drafter.out_bias else None,
-        mlp_bias=drafter.mlp_bias,
-        used_norm=LaterNorm.INPUT_LAYERNORM,
-        zero_pads=False,
-    )
     found = [vocabulary(EMBEDDING, sizes.vocab_size.value, hidden, "embed_tokens.weight")]
     for index in range(sizes.num_layers.value):
         # The first layer has no norm before its attention.
         dropped = "" if index else "model.layers.0.input_layernorm.weight"
-        found += [p for p in _plain_layer(sizes, index, traits) if p.name != dropped]
+        found += [p for p in _plain_layer(drafter, index) if p.name != dropped]
     return [*found, whole("model.fc.weight", (hidden, 2 * hidden), "fc.weight")]
 
 
@@ -100,14 +93,6 @@ def dflash_parameters_of(drafter: Drafter) -> list[Parameter]:
     """Every parameter of the DFlash class, in the order of the model."""
     sizes = drafter.sizes
     hidden = sizes.hidden_size.value
-    traits = LayerTraits(
-        qkv_bias=drafter.qkv_bias.value,
-        out_bias=Initialisation.MEMORY if drafter.out_bias else None,
-        mlp_bias=False,
-        used_norm=LaterNorm.INPUT_LAYERNORM,
-        zero_pads=False,
-        qk_norm=True,
-    )
     found = []
     if drafter.maps_ids:
         shape = (sizes.draft_vocab_size.value,)
@@ -115,7 +100,7 @@ def dflash_parameters_of(drafter: Drafter) -> list[Parameter]:
     mask = whole("model.mask_embedding", (hidden,), None, initialisation=Initialisation.ZEROS)
     found += [vocabulary(EMBEDDING, sizes.vocab_size.value, hidden, "embed_tokens.weight"), mask]
     for index in range(sizes.num_layers.value):
-        found += _plain_layer(sizes, index, traits)
+        found += _plain_layer(drafter, index)
     width = drafter.count.value * sizes.target_hidden_size.value
     return [
         *found,
@@ -126,11 +111,11 @@ def dflash_parameters_of(drafter: Drafter) -> list[Parameter]:
     ]
 
 
-def _plain_layer(sizes: Sizes, index: int, traits: LayerTraits) -> list[Parameter]:
+def _plain_layer(drafter: Drafter, index: int) -> list[Parameter]:
     """A decoder layer whose attention takes one width, whatever its place."""
-    prefix, hidden = f"model.layers.{index}", sizes.hidden_size.value
+    prefix, hidden = f"model.layers.{index}", drafter.sizes.hidden_size.value
     return [
         replace(parameter, width=(hidden,)) if "qkv_proj.weight" in parameter.name else parameter
-        for parameter in decoder_layer(prefix, index, sizes, traits)
+        for parameter in decoder_layer(prefix, index, drafter.sizes, _traits(drafter))
         if parameter.name != f"{prefix}.hidden_norm.weight"
     ]

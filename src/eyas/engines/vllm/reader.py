@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from eyas.checkpoint import Checkpoint, TargetFacts
+from eyas.engines.answer import Answer
 from eyas.engines.capture import replaced_by_target
 from eyas.engines.launch import Settings, context_of
 from eyas.engines.stop import NotCovered, Refused
@@ -27,12 +28,8 @@ from eyas.engines.vllm.served import (
 from eyas.engines.vllm.targets import require_capture
 from eyas.spec import (
     Claim,
-    DraftSpec,
-    Fact,
     FromTarget,
-    Landing,
     Recognised,
-    Refusal,
     Served,
     Stage,
 )
@@ -56,35 +53,19 @@ def read(
     try:
         reading.run()
     except Refused as end:
-        reading.refusal = end.refusal
-        reading.claims.append(end.refusal.claim)
-    return Served(
-        engine="vllm",
-        version=version,
-        runner=reading.runner,
-        spec=reading.spec,
-        landing=reading.landing,
-        slides=reading.slides,
-        refusal=reading.refusal,
-        claims=tuple(dict.fromkeys(reading.claims)),
-        context=context_of(settings, CONTEXT),
-    )
+        reading.refuse(end)
+    return reading.served("vllm", version, reading.runner, context=context_of(settings, CONTEXT))
 
 
 @dataclass(slots=True, kw_only=True)
-class _Reading:
-    """What has been found so far: a refusal leaves what came before it."""
+class _Reading(Answer):
+    """The answer, and what it is an answer to; `runner` is the one that really runs."""
 
     version: str
     runner: str
     checkpoint: Checkpoint
     target: TargetFacts | None
     settings: Settings
-    spec: DraftSpec | None = None
-    landing: Landing | None = None
-    slides: Fact[bool] | None = None
-    refusal: Refusal | None = None
-    claims: list[Claim] = field(default_factory=list)
 
     def run(self) -> None:
         """Follow the engine to the end; Refused where it raises."""

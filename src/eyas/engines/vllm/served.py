@@ -57,7 +57,7 @@ def eagle3_spec(
             qk_norm=drafter.built is DraftClass.QWEN3,
         )
         if drafter.latent is None
-        else drafter.latent.attention()
+        else drafter.latent
     )
     return spec_of(
         config=config,
