@@ -126,6 +126,11 @@ def test_suggested_commands_can_be_pasted(
     _, out, _ = run(capsys, "check", draft, "--engine", OLD)
     assert f"eyas convert '{draft}' '{draft}-sglang' --to {OLD}" in out
     assert f"eyas check '{draft}' --engine {VLLM}" in out
+    target = draft.parent / "a model"
+    target.mkdir()
+    (target / "config.json").write_text('{"hidden_size": 8, "num_hidden_layers": 8}')
+    _, out, _ = run(capsys, "check", draft, "--engine", OLD, "--target", target)
+    assert f"--to {OLD} --target '{target}'" in out
     monkeypatch.chdir(draft)
     _, out, _ = run(capsys, "check", ".", "--engine", OLD)
     assert f"eyas convert . '{draft}-sglang' --to {OLD}" in out

@@ -62,14 +62,16 @@ class View:
 
     @property
     def conversion(self) -> str:
-        """The command that writes this drafter for this engine."""
+        """The command that writes this drafter for this engine, judged by the same target."""
         plain = self.trained.checkpoint.location.removesuffix(".safetensors").rstrip("/")
         if Path(plain).name in ("", ".."):  # `.` and its like have no name to add to
             plain = str(Path(plain).resolve())
         if self.trained.checkpoint.revision is not None:  # a Hub id is no place to write to
             plain = "./" + plain.partition("@")[0].rpartition("/")[2]
         out = quote(f"{plain}-{self.served.engine}")
-        return f"eyas convert {self.draft} {out} --to {self.reference}"
+        target = self.trained.target
+        known = "" if target is None else f" --target {quote(target.location)}"
+        return f"eyas convert {self.draft} {out} --to {self.reference}{known}"
 
     @property
     def elsewhere(self) -> str:

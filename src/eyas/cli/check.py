@@ -8,13 +8,7 @@ from typing import Annotated
 
 import typer
 
-from eyas.cli.options import (
-    OUTPUT,
-    SUBJECT,
-    Color,
-    ColorOption,
-    LaunchOption,
-)
+from eyas.cli.options import DRAFT, OUTPUT, SUBJECT, Color, ColorOption, LaunchOption
 from eyas.cli.output import hint, remark, result, style_of
 from eyas.errors import UsageError
 
@@ -45,7 +39,7 @@ def check(
         typer.Argument(
             metavar="DRAFT",
             show_default=False,
-            help="A directory, a .safetensors file, or org/name@revision.",
+            help=DRAFT,
         ),
     ] = None,
     engine: Annotated[
@@ -63,8 +57,8 @@ def check(
         typer.Option(
             "--target",
             metavar="TARGET",
-            help="The target model: a directory or org/name. Its config is read; its embedding"
-            " too, with --values.",
+            help="The target model: a directory or org/name@revision. Its config is read; its"
+            " embedding too, with --values.",
             rich_help_panel=SUBJECT,
         ),
     ] = None,

@@ -11,7 +11,7 @@ from eyas.cli.output import hint, result
 
 def explain(
     code: Annotated[
-        str | None, typer.Argument(metavar="[CODE]", help="A rule's code or name, as L202.")
+        str | None, typer.Argument(metavar="CODE", help="A rule's code or name, as L202.")
     ] = None,
 ) -> None:
     """Say what a rule checks, why it matters and how to fix it; without a code, list the rules.

@@ -30,18 +30,14 @@ class Plainness(StrEnum):
 SUBJECT = "What is looked at"
 OUTPUT = "Output"
 
-Draft = Annotated[
-    str,
-    typer.Argument(
-        metavar="DRAFT", help="A directory, a .safetensors file, or org/name[@revision] on the Hub."
-    ),
-]
+DRAFT = "A directory, a .safetensors or .gguf file, or org/name@revision on the Hub."
+Draft = Annotated[str, typer.Argument(metavar="DRAFT", help=DRAFT)]
 TargetOption = Annotated[
     str | None,
     typer.Option(
         "--target",
         metavar="TARGET",
-        help="The target model: a directory or org/name[@revision]. Only its config is read.",
+        help="The target model: a directory or org/name@revision. Only its config is read.",
         rich_help_panel=SUBJECT,
     ),
 ]

@@ -254,7 +254,7 @@ def converted(scene: Scene, checkpoint: Checkpoint) -> Act:
     whole = [label(view) for view in views if lands_wholly(view)]
     return Act(
         number=5,
-        title=f"Converted: eyas convert DRAFT OUT --to {OLD_SGLANG}",
+        title=f"Converted: eyas convert DRAFT OUT --to {OLD_SGLANG} --target TARGET",
         passed=len(whole) == len(views) and tau == sound,
         verdict=f"all tensors land on {', '.join(whole) or 'none'}; "
         f"tau {tau:.2f}, as trained {sound:.2f}",
