@@ -9,6 +9,7 @@ from typing import Any
 from eyas.checkpoint import Checkpoint, TargetFacts, TensorHeader
 
 H, INNER, HEADS, KV, D, V, VD = 16, 24, 4, 2, 4, 80, 40
+Q_RANK, KV_RANK, NOPE, ROPE, VALUE = 6, 5, 3, 2, 4  # of latent attention
 Shapes = Mapping[str, tuple[int, ...]]
 
 
@@ -59,6 +60,53 @@ def shapes(layer: str = "midlayer", prefix: str = "") -> dict[str, tuple[int, ..
         f"{block}self_attn.k_proj.weight": (KV * D, 2 * H),
         f"{block}self_attn.v_proj.weight": (KV * D, 2 * H),
         f"{block}self_attn.o_proj.weight": (H, HEADS * D),
+        f"{block}mlp.gate_proj.weight": (INNER, H),
+        f"{block}mlp.up_proj.weight": (INNER, H),
+        f"{block}mlp.down_proj.weight": (H, INNER),
+        f"{block}hidden_norm.weight": (H,),
+        f"{block}input_layernorm.weight": (H,),
+        f"{block}post_attention_layernorm.weight": (H,),
+        f"{prefix}norm.weight": (H,),
+        "lm_head.weight": (VD, H),
+        "d2t": (VD,),
+        "t2d": (V,),
+    }
+
+
+def qwen3_shapes() -> Shapes:
+    """The tensors of a drafter that norms queries and keys."""
+    norms = {f"layers.0.self_attn.{key}_norm.weight": (D,) for key in "qk"}
+    return shapes("layers.0") | norms
+
+
+def latent_config(**changes: Any) -> dict[str, Any]:
+    """A flat config of a drafter with latent attention."""
+    return flat_config(
+        **{
+            "architectures": ["Eagle3DeepseekV2ForCausalLM"],
+            "model_type": "kimi_k2",
+            "q_lora_rank": Q_RANK,
+            "kv_lora_rank": KV_RANK,
+            "qk_nope_head_dim": NOPE,
+            "qk_rope_head_dim": ROPE,
+            "v_head_dim": VALUE,
+            **changes,
+        }
+    )
+
+
+def latent_shapes(layer: str = "midlayer", prefix: str = "") -> Shapes:
+    """Its tensors, with the layer under the name `layer`."""
+    block = f"{prefix}{layer}."
+    return {
+        f"{prefix}fc.weight": (H, 3 * H),
+        f"{block}self_attn.q_a_proj.weight": (Q_RANK, 2 * H),
+        f"{block}self_attn.kv_a_proj_with_mqa.weight": (KV_RANK + ROPE, 2 * H),
+        f"{block}self_attn.q_a_layernorm.weight": (Q_RANK,),
+        f"{block}self_attn.kv_a_layernorm.weight": (KV_RANK,),
+        f"{block}self_attn.q_b_proj.weight": (HEADS * (NOPE + ROPE), Q_RANK),
+        f"{block}self_attn.kv_b_proj.weight": (HEADS * (NOPE + VALUE), KV_RANK),
+        f"{block}self_attn.o_proj.weight": (H, HEADS * VALUE),
         f"{block}mlp.gate_proj.weight": (INNER, H),
         f"{block}mlp.up_proj.weight": (INNER, H),
         f"{block}mlp.down_proj.weight": (H, INNER),

@@ -4,16 +4,13 @@ import pytest
 from tests.engines.drafters import (
     VD,
     H,
-    Shapes,
     V,
-    drafter,
     flat_config,
     shapes,
     speculators_config,
-    target,
 )
+from tests.engines.vllm import outcome, served
 
-from eyas.engines import EngineRef, Launch, read
 from eyas.spec import (
     DefaultBoundaries,
     Fate,
@@ -21,32 +18,10 @@ from eyas.spec import (
     NotChecked,
     Origin,
     Ownership,
-    Served,
     Stage,
     Unfused,
     VocabMap,
 )
-
-
-def outcome(
-    config: dict[str, Any],
-    tensors: Shapes,
-    *options: str,
-    engine: str = "vllm@0.33.0:v2",
-    **facts: Any,
-) -> Served | NotChecked:
-    return read(
-        EngineRef.parse(engine),
-        drafter(config, tensors),
-        target=target(**facts),
-        launch=Launch.parse(options),
-    )
-
-
-def served(config: dict[str, Any], tensors: Shapes, *options: str, **facts: Any):  # type: ignore[no-untyped-def]
-    result = outcome(config, tensors, *options, **facts)
-    assert isinstance(result, Served), result
-    return result
 
 
 @pytest.mark.parametrize("layer", ["midlayer", "layers.0"])

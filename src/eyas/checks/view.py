@@ -62,7 +62,7 @@ class View:
 
     @property
     def conversion(self) -> str:
-        """The command that writes this drafter for this engine, judged by the same target."""
+        """The command that writes this drafter for this engine."""
         plain = self.trained.checkpoint.location.removesuffix(".safetensors").rstrip("/")
         if Path(plain).name in ("", ".."):  # `.` and its like have no name to add to
             plain = str(Path(plain).resolve())
@@ -70,8 +70,8 @@ class View:
             plain = "./" + plain.partition("@")[0].rpartition("/")[2]
         out = quote(f"{plain}-{self.served.engine}")
         target = self.trained.target
-        known = "" if target is None else f" --target {quote(target.location)}"
-        return f"eyas convert {self.draft} {out} --to {self.reference}{known}"
+        beside = "" if target is None else f" --target {quote(target.location)}"
+        return f"eyas convert {self.draft} {out} --to {self.reference}{beside}"
 
     @property
     def elsewhere(self) -> str:
