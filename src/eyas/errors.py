@@ -70,3 +70,8 @@ class UnsupportedError(EyasError):
 
 class FetchError(EyasError):
     """A download that failed or came back wrong."""
+
+
+def reason_of(error: OSError) -> str:
+    """Why the system refused, as the end of a sentence has it: ``no such file or directory``."""
+    return (error.strerror or type(error).__name__).lower()

@@ -50,6 +50,17 @@ def test_a_check_of_a_local_directory_needs_no_torch(make_drafter: Make) -> None
     subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, timeout=60)
 
 
+def test_a_question_pays_for_what_it_asks_about(make_drafter: Make) -> None:
+    others = "eyas.cli.convert", "eyas.engines.vllm.reader", "eyas.checks.values"
+    code = (
+        "import sys; from eyas.cli import main;"
+        f"main(['check', {str(make_drafter())!r}, '--engine', 'sglang@0.5.23']);"
+        "assert 'eyas.engines.sglang.reader' in sys.modules;"
+        f"sys.exit(any(m in sys.modules for m in {others!r}))"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, timeout=60)
+
+
 def test_help_has_two_examples_first() -> None:
     text = eyas_process("--help", COLUMNS="100", NO_COLOR="1").stdout
     assert text.index("eyas check ./draft") < text.index("eyas convert ./draft")

@@ -19,7 +19,7 @@ from eyas.checkpoint.place import GGUF_SUFFIX, Place, locate
 from eyas.checkpoint.regular import regular_file
 from eyas.checkpoint.repository import Repository
 from eyas.checkpoint.shards import read_shards
-from eyas.errors import CheckpointError
+from eyas.errors import CheckpointError, reason_of
 
 _CHUNK = 16 * 2**20
 _MAX_INTEGERS = 2**24  # the largest vocabulary in use has some 2**18 ids
@@ -119,9 +119,8 @@ class Checkpoint:
                     left -= len(chunk)
                     yield chunk
         except OSError as error:
-            reason = (error.strerror or type(error).__name__).lower()
             raise CheckpointError(
-                f"{path} cannot be read: {reason}", hint="check its permissions"
+                f"{path} cannot be read: {reason_of(error)}", hint="check its permissions"
             ) from None
 
     def read_bytes(self, name: str) -> bytes:

@@ -16,7 +16,7 @@ from typing import Any, BinaryIO
 
 from eyas.checkpoint.header import TensorHeader
 from eyas.checkpoint.regular import regular_file
-from eyas.errors import CheckpointError
+from eyas.errors import CheckpointError, reason_of
 
 _REPAIR = "convert or fetch the file again"
 _CHUNK = 4 * 2**20
@@ -86,8 +86,7 @@ def read_gguf(directory: Path, file: str) -> tuple[dict[str, Any], dict[str, Ten
             header = _Header(path, raw, path.stat().st_size)
             return header.read(file)
     except OSError as error:
-        reason = (error.strerror or type(error).__name__).lower()
-        raise CheckpointError(f"{path} cannot be read: {reason}", hint=_REPAIR) from None
+        raise CheckpointError(f"{path} cannot be read: {reason_of(error)}", hint=_REPAIR) from None
 
 
 class _Header:

@@ -17,7 +17,7 @@ from typing import Any, TypeGuard
 
 from eyas.checkpoint.json_file import json_object
 from eyas.checkpoint.regular import regular_file
-from eyas.errors import CheckpointError
+from eyas.errors import CheckpointError, reason_of
 
 PREFIX = 8  # bytes that state the length of the header
 MAX_HEADER = 100_000_000  # the safetensors library reads none that is longer
@@ -94,8 +94,7 @@ def read_headers(directory: Path, file: str) -> dict[str, TensorHeader]:
         with path.open("rb") as raw:
             text = raw.read(header_length(raw.read(PREFIX), size=size, where=str(path)))
     except OSError as error:
-        reason = (error.strerror or type(error).__name__).lower()
-        raise CheckpointError(f"{path} cannot be read: {reason}", hint=_REPAIR) from None
+        raise CheckpointError(f"{path} cannot be read: {reason_of(error)}", hint=_REPAIR) from None
     return parse_headers(text, file=file, size=size, where=str(path))
 
 

@@ -6,7 +6,7 @@ import os
 import stat
 from pathlib import Path
 
-from eyas.errors import CheckpointError
+from eyas.errors import CheckpointError, reason_of
 
 
 def regular_file(directory: Path, name: str) -> Path:
@@ -21,9 +21,8 @@ def regular_file(directory: Path, name: str) -> Path:
         linked = stat.S_ISLNK(path.lstat().st_mode)
         mode = path.stat().st_mode
     except OSError as error:
-        reason = error.strerror or type(error).__name__
         raise CheckpointError(
-            f"{path} cannot be opened: {reason.lower()}", hint="check the path"
+            f"{path} cannot be opened: {reason_of(error)}", hint="check the path"
         ) from None
     except ValueError:
         raise CheckpointError(f"{str(path)!r} is no path", hint="check the path") from None
@@ -56,9 +55,8 @@ def read_regular(path: Path, *, max_bytes: int) -> bytes:
         with path.open("rb") as file:
             raw = file.read(max_bytes + 1)
     except OSError as error:
-        reason = (error.strerror or type(error).__name__).lower()
         raise CheckpointError(
-            f"{path} cannot be read: {reason}", hint="check its permissions"
+            f"{path} cannot be read: {reason_of(error)}", hint="check its permissions"
         ) from None
     if len(raw) > max_bytes:
         raise CheckpointError(

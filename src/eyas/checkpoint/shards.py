@@ -11,7 +11,7 @@ from eyas.checkpoint.header import TensorHeader, read_headers
 from eyas.checkpoint.hub import INDEX
 from eyas.checkpoint.json_file import read_json_object
 from eyas.checkpoint.repository import Repository
-from eyas.errors import CheckpointError
+from eyas.errors import CheckpointError, reason_of
 
 _INDEX_BYTES = 64 * 2**20  # that of Kimi-K2.5, with 208,550 tensors, has 23.6 MB
 _REPAIR = "fetch or export the checkpoint again"
@@ -91,9 +91,8 @@ def _named(directory: Path) -> frozenset[str]:
     try:
         return frozenset(path.name for path in directory.iterdir())
     except OSError as error:
-        reason = (error.strerror or type(error).__name__).lower()
         raise CheckpointError(
-            f"{directory} cannot be listed: {reason}", hint="check its permissions"
+            f"{directory} cannot be listed: {reason_of(error)}", hint="check its permissions"
         ) from None
 
 

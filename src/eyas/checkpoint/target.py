@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from eyas.checkpoint.cache import cache_dir
-from eyas.checkpoint.hub import Part
+from eyas.checkpoint.hub import Part, parse_hub_id
 from eyas.checkpoint.json_file import read_json_object
 from eyas.checkpoint.place import Place, locate
 from eyas.checkpoint.regular import regular_file
@@ -109,8 +109,6 @@ def _language_model(config: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def _hub_name(typed: Any, config: Path | None) -> str | None:
     """`typed` without its revision, where it is a name on the Hub and no path."""
-    from eyas.checkpoint.hub import parse_hub_id
-
     if not isinstance(typed, str) or (config is not None and Path(typed).exists()):
         return None
     hub_id = parse_hub_id(typed)

@@ -13,7 +13,7 @@ from typing import Any
 from eyas.checkpoint.header import read_headers, tensor_nbytes
 from eyas.checkpoint.layout import lay_out
 from eyas.checkpoint.whole_file import remove_leftovers
-from eyas.errors import CheckpointError
+from eyas.errors import CheckpointError, reason_of
 
 _CHUNK = 16 * 2**20
 
@@ -72,9 +72,8 @@ def write_checkpoint(
         _sync_directory(final.parent)
         done = True
     except OSError as error:
-        reason = (error.strerror or type(error).__name__).lower()
         raise CheckpointError(
-            f"{final} cannot be written: {reason}", hint="check the disk and the path"
+            f"{final} cannot be written: {reason_of(error)}", hint="check the disk and the path"
         ) from None
     finally:
         if not done:

@@ -125,7 +125,7 @@ def text_of(act: Act, style: Style) -> str:
 
 
 def _new_directory(name: str) -> Path:
-    from eyas.errors import UsageError
+    from eyas.errors import UsageError, reason_of
 
     folder = Path(name)
     try:
@@ -134,6 +134,6 @@ def _new_directory(name: str) -> Path:
         raise UsageError(f"{name} exists already", hint="name a new directory") from None
     except OSError as error:
         raise UsageError(
-            f"{name} cannot be made: {error.strerror}", hint="name a directory you may write to"
+            f"{name} cannot be made: {reason_of(error)}", hint="name a directory you may write to"
         ) from None
     return folder

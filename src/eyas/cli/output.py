@@ -7,7 +7,7 @@ import sys
 from typing import TYPE_CHECKING, TextIO
 
 from eyas.cli.options import Color
-from eyas.errors import UsageError
+from eyas.errors import UsageError, reason_of
 
 if TYPE_CHECKING:
     from eyas.checks.render import Style
@@ -36,7 +36,7 @@ def result(text: str) -> None:
         raise ReaderGone from None
     except OSError as error:
         raise UsageError(
-            f"the result cannot be written: {error.strerror}", hint="send stdout elsewhere"
+            f"the result cannot be written: {reason_of(error)}", hint="send stdout elsewhere"
         ) from None
 
 

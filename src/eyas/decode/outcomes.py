@@ -18,7 +18,7 @@ import eyas
 from eyas.checkpoint import Checkpoint
 from eyas.decode.acceptance import Acceptance
 from eyas.decode.generation import Generation
-from eyas.errors import UsageError
+from eyas.errors import UsageError, reason_of
 
 Settings = dict[str, str | int]
 
@@ -145,7 +145,7 @@ def _content(file: Path) -> bytes:
             _unfinished(file).touch()
             _unfinished(file).unlink()
     except OSError as error:
-        raise UsageError(f"{file} cannot be written: {error.strerror}") from error
+        raise UsageError(f"{file} cannot be written: {reason_of(error)}") from error
     return content
 
 

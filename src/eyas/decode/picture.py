@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from eyas.decode.curve import Curve
-from eyas.errors import UsageError
+from eyas.errors import UsageError, reason_of
 
 FORMATS = (".png", ".svg", ".pdf")
 # Okabe and Ito's colours that can be told apart without red-green vision, darkest contrasts first.
@@ -120,4 +120,4 @@ def _save(figure: Any, file: Path) -> None:
         unfinished.replace(file)
     except OSError as error:
         unfinished.unlink(missing_ok=True)
-        raise UsageError(f"the picture {file} cannot be written: {error.strerror}") from error
+        raise UsageError(f"the picture {file} cannot be written: {reason_of(error)}") from error

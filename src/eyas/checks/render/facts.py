@@ -138,7 +138,7 @@ def _default_of(row: FactRow) -> str:
         return f" (as meant by {row.whose})"
     if row.whose is not None:
         return f" (absent; default of {row.whose})"
-    return " (absent)" if row.origin == "absent" else ""
+    return " (absent)" if row.origin == Origin.ABSENT else ""
 
 
 def _plain(value: object) -> object:
