@@ -97,26 +97,16 @@ def latent_config(**changes: Any) -> dict[str, Any]:
 
 def latent_shapes(layer: str = "midlayer", prefix: str = "") -> Shapes:
     """Its tensors, with the layer under the name `layer`."""
-    block = f"{prefix}{layer}."
-    return {
-        f"{prefix}fc.weight": (H, 3 * H),
-        f"{block}self_attn.q_a_proj.weight": (Q_RANK, 2 * H),
-        f"{block}self_attn.kv_a_proj_with_mqa.weight": (KV_RANK + ROPE, 2 * H),
-        f"{block}self_attn.q_a_layernorm.weight": (Q_RANK,),
-        f"{block}self_attn.kv_a_layernorm.weight": (KV_RANK,),
-        f"{block}self_attn.q_b_proj.weight": (HEADS * (NOPE + ROPE), Q_RANK),
-        f"{block}self_attn.kv_b_proj.weight": (HEADS * (NOPE + VALUE), KV_RANK),
-        f"{block}self_attn.o_proj.weight": (H, HEADS * VALUE),
-        f"{block}mlp.gate_proj.weight": (INNER, H),
-        f"{block}mlp.up_proj.weight": (INNER, H),
-        f"{block}mlp.down_proj.weight": (H, INNER),
-        f"{block}hidden_norm.weight": (H,),
-        f"{block}input_layernorm.weight": (H,),
-        f"{block}post_attention_layernorm.weight": (H,),
-        f"{prefix}norm.weight": (H,),
-        "lm_head.weight": (VD, H),
-        "d2t": (VD,),
-        "t2d": (V,),
+    attention = f"{prefix}{layer}.self_attn."
+    kept = {name: shape for name, shape in shapes(layer, prefix).items() if "attn" not in name}
+    return kept | {
+        f"{attention}q_a_proj.weight": (Q_RANK, 2 * H),
+        f"{attention}kv_a_proj_with_mqa.weight": (KV_RANK + ROPE, 2 * H),
+        f"{attention}q_a_layernorm.weight": (Q_RANK,),
+        f"{attention}kv_a_layernorm.weight": (KV_RANK,),
+        f"{attention}q_b_proj.weight": (HEADS * (NOPE + ROPE), Q_RANK),
+        f"{attention}kv_b_proj.weight": (HEADS * (NOPE + VALUE), KV_RANK),
+        f"{attention}o_proj.weight": (H, HEADS * VALUE),
     }
 
 
