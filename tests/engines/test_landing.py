@@ -29,7 +29,7 @@ def tensors(draw: st.DrawFn) -> dict[str, tuple[int, ...]]:
     return found
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(
     tensors=tensors(),
     engine=st.sampled_from(_ENGINES),
