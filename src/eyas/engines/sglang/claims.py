@@ -229,6 +229,20 @@ def layer_names(contract: Contract) -> Claim:
     )
 
 
+LONGER_CONTEXT = claim(
+    "the draft config is given the target's context length (draft_worker_common.py:100), and one"
+    " above its own max_position_embeddings raises ValueError unless the environment has"
+    " SGLANG_ALLOW_OVERWRITE_LONGER_CONTEXT_LEN=1, which raises the drafter's to the target's",
+    "sglang/srt/configs/model_config.py",
+    "1291-1316",
+)
+LONGER_CONTEXT_PASSES = claim(
+    "a context length above the draft config's max_position_embeddings is a warning:"
+    " SGLANG_ALLOW_OVERWRITE_LONGER_CONTEXT_LEN is on by default",
+    "sglang/srt/configs/model_config.py",
+    "147-166",
+    "0.4.9",
+)
 FULL_ATTENTION = claim(
     "layer_types and sliding_window are not read: attention is full",
     _EAGLE3,

@@ -15,7 +15,7 @@ from eyas.engines.vllm.conditioning import captures, conditioning_of, require_wi
 from eyas.engines.vllm.config import draft_config, is_speculators
 from eyas.engines.vllm.dflash import require_dflash_width, require_sliding
 from eyas.engines.vllm.drafter import Drafter, drafter_of
-from eyas.engines.vllm.launch import CONTEXT, method_of
+from eyas.engines.vllm.launch import CONTEXT, CONTEXT_KEY, method_of
 from eyas.engines.vllm.loader import load, load_dflash, load_eagle1
 from eyas.engines.vllm.parameters import EMBEDDING, HEAD
 from eyas.engines.vllm.served import (
@@ -31,10 +31,12 @@ from eyas.spec import (
     Fact,
     FromTarget,
     Landing,
+    LongContext,
     Recognised,
     Refusal,
     Served,
     Stage,
+    assumed,
 )
 
 _MASK_FILE = "mask_embedding.pt"  # qwen3_dflash.py 929-966
@@ -68,6 +70,7 @@ def read(
         refusal=reading.refusal,
         claims=tuple(dict.fromkeys(reading.claims)),
         context=context_of(settings, CONTEXT),
+        long_context=reading.long_context,
     )
 
 
@@ -84,6 +87,7 @@ class _Reading:
     landing: Landing | None = None
     slides: Fact[bool] | None = None
     refusal: Refusal | None = None
+    long_context: Fact[LongContext] | None = None
     claims: list[Claim] = field(default_factory=list)
 
     def run(self) -> None:
@@ -106,6 +110,11 @@ class _Reading:
             )
         drafter = drafter_of(draft_config(checkpoint, self.version, method), target, self.settings)
         self.slides = drafter.slides
+        if method in ("eagle", "eagle3"):
+            self.long_context = assumed(
+                LongContext.EXTENDED, CONTEXT_KEY, whose=f"vllm {self.version}"
+            )
+            self.claims.append(claims.LONGER_CONTEXT)
         if drafter.built is DraftClass.EAGLE1:
             self._eagle1(drafter)
             return
