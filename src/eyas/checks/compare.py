@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -23,7 +23,7 @@ from eyas.checks.rules import TrainedRule, ViewRule
 from eyas.checks.rules.config import EngineRefuses
 from eyas.checks.selection import EVERY_RULE, Selection
 from eyas.checks.values import read_values
-from eyas.checks.view import Trained, View
+from eyas.checks.view import Repair, Trained, View
 from eyas.spec import Eagle3Spec, NotChecked, Served
 
 if TYPE_CHECKING:
@@ -42,16 +42,18 @@ def check(
     launch: Launch,
     selection: Selection = EVERY_RULE,
     values: bool = False,
+    repair: Callable[[str], Repair] | None = None,
 ) -> Report:
     """What each engine of `refs` makes of `checkpoint`, against what its producer trained.
 
     With `values` the weights are read too, in pieces; otherwise headers and vocabulary maps alone.
-    Raises NotADrafterError where no dialect recognises the checkpoint, and EngineError for an
-    engine that is not known at all; a version without a contract is a skip in the report.
+    `repair` tries a conversion before the report advises it. Raises NotADrafterError where no
+    dialect recognises the checkpoint, and EngineError for an engine that is not known at all; a
+    version without a contract is a skip in the report.
     """
     from eyas import engines
 
-    trained = as_trained(checkpoint, target=target, values=values)
+    trained = replace(as_trained(checkpoint, target=target, values=values), repair=repair)
     served = [engines.read(ref, checkpoint, target=target, launch=launch) for ref in refs]
     return report_on(trained, served, selection)
 

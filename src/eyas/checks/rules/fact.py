@@ -116,7 +116,7 @@ def remedy(view: View, served: Fact[Any], *, written: bool = True) -> str:
     """What to type about a fact that is served otherwise than trained."""
     if served.key.startswith(LAUNCH):
         return f"launch with {_sound(view, served.key.removeprefix(LAUNCH))}"
-    return view.conversion if written else view.elsewhere
+    return view.remedy(view.elsewhere, likely=written)
 
 
 def _sound(view: View, option: str) -> str:

@@ -219,7 +219,7 @@ def _lost(rule: ViewRule, view: View, landing: Landing, loss: Loss) -> Finding:
         expected=expected,
         found=f"{tensors}, which fills no parameter{f' ({reason})' if reason else silent}",
         effect=effect_of([g.initialisation for g in loss.gaps]) or None,
-        advice=view.conversion if loss.gaps else view.elsewhere,
+        advice=view.remedy(view.elsewhere, likely=bool(loss.gaps)),
         source=cited(view, "decoder layer is", "is skipped without"),
     )
 
