@@ -59,14 +59,14 @@ class MapBroken(TrainedRule):
 
     What it checks
         That d2t holds whole numbers, one for each draft id; that each draft id i becomes a target
-        id i + d2t[i] within the vocabulary, and no two the same.
+        id i + d2t[i] (in GGUF files d2t[i] itself) within the vocabulary, and no two the same.
 
     Why it matters
         An id beyond the vocabulary is an index error at the first request; a token named twice
         means that offsets and absolute ids were mixed up.
 
     How to fix it
-        Write d2t as offsets: target id minus draft id.
+        Write d2t as offsets, target id minus draft id; in a GGUF file as target ids.
 
     Example
         d2t with absolute ids, as GGUF keeps them, in a safetensors file.
@@ -118,7 +118,9 @@ class MapBroken(TrainedRule):
                 f" and {double} to a token that another id already names",
                 expected=f"{len(ids)} different ids from 0 to {size - 1}",
                 found=f"ids from {min(ids)} to {max(ids)}",
-                advice="write d2t as offsets (target id minus draft id)",
+                advice="write d2t as offsets (target id minus draft id)"
+                if spec.vocab_map.value is VocabMap.OFFSETS
+                else "write d2t as target ids, each once",
             )
 
 
