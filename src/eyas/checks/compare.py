@@ -24,7 +24,7 @@ from eyas.checks.rules.config import EngineRefuses
 from eyas.checks.selection import EVERY_RULE, Selection
 from eyas.checks.values import read_values
 from eyas.checks.view import Repair, Trained, View
-from eyas.spec import Eagle3Spec, NotChecked, Served
+from eyas.spec import DFlashSpec, Eagle3Spec, NotChecked, PEagleSpec, Served
 
 if TYPE_CHECKING:
     from eyas.checkpoint import Checkpoint, TargetFacts
@@ -94,17 +94,22 @@ def report_on(
         if isinstance(reading, NotChecked) or reason is not None:
             outcomes.append(_outcome(reading, Outcome.SKIP, reason))
             continue
-        about_engine, not_run = compare_view(View(trained=trained, served=reading), selection)
+        view = View(trained=trained, served=reading)
+        about_engine, not_run = compare_view(view, selection)
         findings += about_engine
         skipped += not_run
-        refusal = reading.refusal
-        outcomes.append(
-            _outcome(
-                reading,
-                outcome_of([*about_files, *about_engine], not_run),
-                None if refusal is None else f"raises at {refusal.stage}",
+        found = outcome_of([*about_files, *about_engine], not_run)
+        beyond = None if reading.refusal is not None else _beyond_landing(trained)
+        if beyond is not None and found is not Outcome.FAIL:
+            outcomes.append(
+                _outcome(reading, Outcome.SKIP, f"what lands is in order, and {beyond}")
             )
-        )
+            continue
+        if beyond is not None:
+            skipped.append(Skip(check="arithmetic", engine=view.reference, reason=beyond))
+        refusal = reading.refusal
+        why = None if refusal is None else f"raises at {refusal.stage}"
+        outcomes.append(_outcome(reading, found, why))
     findings.sort(key=lambda finding: -finding.severity.weight)
     return Report(
         schema_version=SCHEMA_VERSION,
@@ -152,18 +157,28 @@ def _apply(items: Iterable[Finding | Skip]) -> tuple[list[Finding], list[Skip]]:
 
 
 def _why_not(trained: Trained, reading: Served | NotChecked, selection: Selection) -> str | None:
-    """Why `reading` cannot be compared with `trained`.
+    """Why `reading` cannot be compared with `trained`, not even in what lands.
 
-    A contract is about EAGLE-3 launches, so that even a refusal says nothing of other drafters.
+    A P-EAGLE drafter is launched as an EAGLE-3 one. For others a contract that stops before it
+    knows the drafter's kind is about another launch, so that its refusal says nothing of them.
     """
     if isinstance(reading, NotChecked):
         return reading.reason
-    if not isinstance(trained.spec, Eagle3Spec):
-        return trained.spec.unjudged
+    spec = trained.spec
+    landing_alone = isinstance(spec, PEagleSpec | DFlashSpec)
+    if not isinstance(spec, Eagle3Spec) and not landing_alone:
+        return spec.unjudged
+    if isinstance(spec, DFlashSpec) and reading.spec is None:
+        return spec.unjudged
     refuses = next((rule for rule in selection.left_out if isinstance(rule, EngineRefuses)), None)
     if reading.refusal is not None and refuses is not None:  # no other rule has a view to judge
         return f"raises at {reading.refusal.stage}, and {refuses.title} is left out"
     return None
+
+
+def _beyond_landing(trained: Trained) -> str | None:
+    """Why no more than the landing of `trained` is judged; None where all of it is."""
+    return None if isinstance(trained.spec, Eagle3Spec) else trained.spec.unjudged
 
 
 def _outcome(reading: Served | NotChecked, outcome: Outcome, reason: str | None) -> EngineOutcome:
