@@ -32,8 +32,11 @@ def command(checkpoint: Checkpoint) -> str:
     )
 
 
-def losses(checkpoint: Checkpoint) -> Iterator[str]:
-    """What the converter refuses or leaves out, each as half a sentence; most weighty first."""
+def losses(checkpoint: Checkpoint, target_layers: int | None) -> Iterator[str]:
+    """What the converter refuses or leaves out, each as half a sentence; most weighty first.
+
+    Of a target with `target_layers` layers, leaving out the ids that it takes anyway is no loss.
+    """
     raw = checkpoint.config
     nested = raw.get("transformer_layer_config")
     merged = {**raw, **nested} if isinstance(nested, Mapping) else raw
@@ -44,10 +47,15 @@ def losses(checkpoint: Checkpoint) -> Iterator[str]:
     eagle = merged.get("eagle_config")
     eagle = eagle if isinstance(eagle, Mapping) else {}
     ids = "eagle_aux_hidden_state_layer_ids"
-    if eagle.get(ids) and not raw.get(ids):
+    if eagle.get(ids) and not raw.get(ids) and not _default(eagle[ids], target_layers):
         yield "ignores the layer ids of eagle_config and takes the default ones"
     if eagle.get("norm_before_fc") and not raw.get("norm_before_fc"):
         yield "ignores norm_before_fc of eagle_config"
+
+
+def _default(ids: object, layers: int | None) -> bool:
+    """Whether ids that count the layer before are the inputs of layers 2, n//2 and n-3."""
+    return layers is not None and ids == [1, layers // 2 - 1, layers - 4]
 
 
 def _refused(checkpoint: Checkpoint, merged: Mapping[str, object]) -> Iterator[str]:

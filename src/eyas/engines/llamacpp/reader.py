@@ -62,7 +62,7 @@ def read(
     refusal: Refusal | None = None
     used: list[Claim] = []
     try:
-        view = keys_of(checkpoint, version)
+        view = keys_of(checkpoint, version, None if target is None else target.num_layers)
         boundaries = boundaries_of(view)
         sizes = _sizes(view, checkpoint)
         used += _ALWAYS
