@@ -68,6 +68,16 @@ SHAPE = claim(
     "sglang/srt/layers/parameter.py",
     "177-340",
 )
+VOCABULARY_SHAPE = claim(
+    "an embedding or a head with another number of rows than the config's vocabulary raises",
+    "sglang/srt/layers/vocab_parallel_embedding.py",
+    "407-448",
+)
+WHOLE_SHAPE = claim(
+    "a norm or an fc of another shape raises",
+    "sglang/srt/model_loader/weight_utils.py",
+    "1574-1586",
+)
 VOCABULARY_MAP = claim(
     "any tensor with d2t in its name becomes hot_token_id = d2t + arange; without one draft ids"
     " are used as target ids",
