@@ -285,7 +285,7 @@ def test_a_hugging_face_directory_is_judged_once_it_is_converted(ids: list[int] 
     [
         ({"norm_output": True}, {}, "leaves norm_output out"),
         ({"fc_norm": True}, {"fc_norm.0.weight": (H,)}, "raises on fc_norm.0.weight"),
-        ({"num_hidden_layers": 2}, {}, "more than one layer"),
+        ({"num_hidden_layers": 2}, {}, "num_hidden_layers 2, and not 1"),
         (
             {"eagle_config": {"eagle_aux_hidden_state_layer_ids": [1, 6, 8]}},
             {},

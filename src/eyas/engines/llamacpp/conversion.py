@@ -63,8 +63,11 @@ def _refused(checkpoint: Checkpoint, merged: Mapping[str, object]) -> Iterator[s
     name = names[0] if isinstance(names, list) and names else None
     if name not in _ARCHITECTURES:
         yield f"does not take {name} for an EAGLE-3 drafter"
-    if "draft_vocab_size" not in merged or merged.get("num_hidden_layers") != 1:
-        yield "takes a drafter without draft_vocab_size, or with more than one layer, for a model"
+    layers = merged.get("num_hidden_layers")
+    if "draft_vocab_size" not in merged:
+        yield "takes a config without draft_vocab_size for an ordinary model's"
+    elif layers != 1:
+        yield f"takes a config with num_hidden_layers {layers}, and not 1, for an ordinary model's"
     strange = [name for name in checkpoint.tensors if not _MAPPED.fullmatch(name)]
     if strange:
         yield f"raises on {strange[0]}"
