@@ -107,7 +107,10 @@ class View:
         from eyas.engines import engines_for
 
         known = engines_for(self.trained.checkpoint)
-        others = ",".join(f"{e.name}@{e.newest}" for e in known if e.name != self.served.engine)
+        here = (self.served.engine, self.served.version)
+        others = ",".join(f"{e.name}@{e.newest}" for e in known if (e.name, e.newest) != here)
         if not others:
             return f"eyas inspect {self.draft}"
-        return f"serve it on another engine; ask with: eyas check {self.draft} --engine {others}"
+        newer = any(e.name == here[0] and e.newest != here[1] for e in known)
+        other = "engine or version" if newer else "engine"
+        return f"serve it on another {other}; ask with: eyas check {self.draft} --engine {others}"

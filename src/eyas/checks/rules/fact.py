@@ -99,7 +99,8 @@ def spoken(value: object) -> str:
         }[value]
     if isinstance(value, Rope):
         numbers = "".join(f", {name} {number}" for name, number in value.scaling.items())
-        return one_line(f"theta {value.theta:g}, {value.kind}{numbers}")
+        kind = "unscaled" if value.kind == "default" else value.kind
+        return one_line(f"theta {value.theta:g}, {kind}{numbers}")
     return one_line(str(value))
 
 

@@ -148,7 +148,8 @@ class WeightsUnscaled(TrainedRule):
             pattern = ", ".join(fold(names, among=list(checkpoint.tensors)))
             yield self.finding(
                 place=f"{checkpoint.place(names[0]).partition(' :: ')[0]} :: {pattern}",
-                message=f"{pattern} holds {kind} numbers, and nothing says how they are scaled",
+                message=f"{pattern} {'holds' if len(names) == 1 else 'hold'} {kind} numbers, and"
+                " nothing says how they are scaled",
                 expected="BF16, F16, F32 or F64 numbers, or a quantization_config",
                 found=f"{kind}, and no quantization_config",
                 advice="export the drafter in bfloat16",
