@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import ClassVar, TypedDict
+from typing import Any, ClassVar, TypedDict
 
 from eyas.checks.finding import Finding, Severity, Skip
 from eyas.checks.rules.fact import LAUNCH, FactRule, cited, remedy, with_source
@@ -84,6 +84,22 @@ class PositionsDiffer(FactRule):
                 found=with_source(context),
                 **beyond_limit(view, f"{context.key.removeprefix(LAUNCH)}={limit.value}"),
             )
+
+    def difference(self, view: View, path: str, before: Fact[Any], after: Fact[Any]) -> Finding:
+        """The finding of two limits, or of one that only the engine has."""
+        if before.value is not None:
+            return super().difference(view, path, before, after)
+        return self.finding(
+            view,
+            place=before.key,
+            message=f"no {path} is stated, and {view.engine} takes {after.value}",
+            expected="the limit that the drafter was trained with",
+            found=with_source(after),
+            effect=beyond_limit(view, "")["effect"],
+            advice=f"write the {path} that it was trained with into"
+            f" {view.trained.checkpoint.config_file}",
+            source=cited(view, *self.words),
+        )
 
 
 class RopeAssumed(TrainedRule):
@@ -203,8 +219,8 @@ def beyond_limit(view: View, within: str) -> _Beyond:
     allowed = remedy(view, beyond).removeprefix("launch with ")
     return _Beyond(
         severity=Severity.ERROR if beyond.origin is Origin.DECLARED else None,
-        effect=f"{view.engine} raises at the start, unless {allowed} is set; with it, acceptance"
-        " can collapse beyond the drafter's limit",
+        effect=f"a target that serves more makes {view.engine} raise at the start, unless {allowed}"
+        " is set; with it, acceptance can collapse beyond the drafter's limit",
         advice=f"launch with {within}; or with {allowed}, and measure acceptance beyond that",
         source=source,
     )
