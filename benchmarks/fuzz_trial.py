@@ -26,6 +26,7 @@ from eyas.checkpoint import Checkpoint, TargetFacts, open_checkpoint, open_targe
 from eyas.checks.render import Format, facts, render
 from eyas.checks.render import landing as landing_table
 from eyas.checks.render.style import PLAIN
+from eyas.convert import repair_of
 from eyas.engines import ENGINES, EngineRef, Launch, Version
 from eyas.errors import CheckpointError, EyasError, NotADrafterError, TargetError
 from eyas.spec import NotChecked, Served
@@ -53,6 +54,7 @@ _KNOWN = (
 )
 _ENGINES_EACH = 2  # for most mutants
 _THOROUGH = 1 / 24  # of them are read by every version and shown in every form
+_CONVERTED = 1 / 100  # of them are planned to be converted, where a finding could advise it
 _LONGEST = 1500  # characters of a message that is still a sentence
 
 
@@ -148,6 +150,8 @@ class Laboratory:
             trained = checking.as_trained(checkpoint, target=target, values=True)
         refs = self._engines(checkpoint, dice, thorough=thorough)
         served = [engines.read(ref, checkpoint, target=target, launch=launch) for ref in refs]
+        if not thorough and dice.random() < _CONVERTED:
+            trained = replace(trained, repair=repair_of(checkpoint, target))
         report = checking.report_on(trained, served)
         progress[0] = 5 if report.judged else 4
         _require_lines(report)

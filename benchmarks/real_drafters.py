@@ -77,7 +77,10 @@ def rows(folder: Path) -> Iterator[list[str]]:
             dialect, spec = dialects.read(checkpoint)
             report = check(checkpoint, refs, target=target, launch=Launch())
             kind = "EAGLE-3" if isinstance(spec, Eagle3Spec) else spec.name
-            verdicts = [verdict(report, outcome) for outcome in report.engines]
+            verdicts = [
+                verdict(report, outcome).replace(checkpoint.location, "DRAFT")
+                for outcome in report.engines
+            ]
             yield [case.name.replace("__", "/"), dialect.name, kind, *verdicts]
 
 
@@ -92,7 +95,10 @@ def verdict(report: Report, outcome: EngineOutcome) -> str:
     rules = ", ".join(dict.fromkeys(f"{finding.code} {finding.name}" for finding in told))
     source = next((finding.source for finding in told if finding.source), None)
     words = [str(outcome.outcome) + (f": {rules}" if rules else "")]
-    if outcome.reason:
+    refused = next((finding for finding in told if finding.code == "C101"), None)
+    if refused is not None:
+        words.append(refused.message.removeprefix(f"{outcome.label} "))
+    elif outcome.reason:
         words.append(outcome.reason)
     return "; ".join(words) + (f" ({source})" if source else "")
 

@@ -41,6 +41,7 @@ def check(
     from eyas.checkpoint import open_checkpoint
     from eyas.checks import Selection, open_fitting
     from eyas.checks import check as checked
+    from eyas.convert import repair_of
     from eyas.engines import EngineRef, Launch
 
     selection = Selection.parse(_texts(select), _texts(ignore))
@@ -52,7 +53,13 @@ def check(
     facts = None if target is None else open_fitting(target, checkpoint)
     refs = named or EngineRef.newest_for(checkpoint)
     return checked(
-        checkpoint, refs, target=facts, launch=setting, selection=selection, values=values
+        checkpoint,
+        refs,
+        target=facts,
+        launch=setting,
+        selection=selection,
+        values=values,
+        repair=repair_of(checkpoint, facts),
     )
 
 

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 
 import pytest
+from tests.checks.case_files import CASES, written
 
 from eyas import dialects
 from eyas.checkpoint import TensorBytes, open_checkpoint, open_target, write_checkpoint
-from eyas.checks import Outcome, Report, Severity, check
+from eyas.checks import Outcome, Report, Severity, as_trained, check, rule_of
 from eyas.dialects import speculators
 from eyas.engines import EngineRef, Launch
 from eyas.errors import TargetError
+from eyas.spec import VocabMap
 
 OLD, NEW, VLLM = "sglang@0.5.10.post1", "sglang@0.5.23", "vllm@0.33.0"
 Make = Callable[..., Path]
@@ -330,6 +333,39 @@ def test_a_version_without_a_contract_is_never_a_pass(
     assert found.engines[0].reason
     assert found.exit_code() == (0 if others else 2)
     assert found.exit_code(strict=True) == (1 if others else 2)
+
+
+def test_a_parallel_drafter_that_lands_wholly_is_no_pass(tmp_path: Path) -> None:
+    draft = written(CASES / "l201-mask-state-on-sglang", tmp_path / "draft")
+    found = report(draft, "vllm@0.33.0:v1")
+    (engine,) = found.engines
+    assert engine.coverage.landed == engine.coverage.total > 0
+    assert engine.outcome is Outcome.SKIP
+    assert engine.reason.startswith("what lands is in order, and eyas reads P-EAGLE drafters")
+    assert found.exit_code() == 2
+
+
+def test_a_faulty_block_drafter_says_that_its_arithmetic_is_not_judged(tmp_path: Path) -> None:
+    draft = written(CASES / "m801-dflash-mask-of-a-resized-table", tmp_path / "draft")
+    found = report(draft, "vllm@0.33.0:v2")
+    assert codes(found) == ["M801"]
+    assert found.engines[0].coverage.landed == found.engines[0].coverage.total == 14
+    assert [(s.check, s.engine) for s in found.skipped if s.engine] == [
+        ("arithmetic", "vllm@0.33.0:v2")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("form", "advice"), [(VocabMap.OFFSETS, "offsets"), (VocabMap.ABSOLUTE, "target ids, each")]
+)
+def test_a_broken_map_is_mended_in_its_own_form(
+    make_drafter: Make, form: VocabMap, advice: str
+) -> None:
+    draft = make_drafter(tensors=vocabulary_map(*[40] * 16))
+    trained = as_trained(open_checkpoint(draft), target=None)
+    spec = replace(trained.spec, vocab_map=replace(trained.spec.vocab_map, value=form))
+    (found,) = rule_of("V404").findings(replace(trained, spec=spec))
+    assert advice in found.help
 
 
 def test_a_nested_config_is_refused_by_one_engine_and_read_by_the_other(

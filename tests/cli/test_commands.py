@@ -120,12 +120,15 @@ def test_stdout_carries_the_report_alone(make_drafter: Make, capsys: Captured) -
 def test_suggested_commands_can_be_pasted(
     make_drafter: Make, capsys: Captured, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    draft = make_drafter("a draft", layer="layers.0.", norm_before_residual=True)
+    other = make_drafter("of vllm", layer="layers.0.", norm_before_residual=True)
+    _, out, _ = run(capsys, "check", other, "--engine", OLD)
+    assert f"eyas check '{other}' --engine {NEW},{VLLM}" in out
+    assert "eyas convert" not in out  # it would refuse: no SGLang computes this residual
+    draft = make_drafter("a draft", layer="layers.0.")
     _, out, err = run(capsys, "inspect", draft)
     assert err == f"next: eyas check '{draft}' --engine {NEW},{VLLM}\n"
     _, out, _ = run(capsys, "check", draft, "--engine", OLD)
     assert f"eyas convert '{draft}' '{draft}-sglang' --to {OLD}" in out
-    assert f"eyas check '{draft}' --engine {VLLM}" in out
     target = draft.parent / "a model"
     target.mkdir()
     (target / "config.json").write_text('{"hidden_size": 8, "num_hidden_layers": 8}')

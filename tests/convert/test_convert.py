@@ -131,7 +131,7 @@ def test_a_drafter_that_contradicts_itself_is_to_be_looked_at(make_drafter: Make
 
 def test_a_limit_that_nothing_states_is_to_be_stated(make_drafter: Make) -> None:
     draft = open_checkpoint(make_drafter(max_position_embeddings=None))
-    with pytest.raises(ConversionError, match="trained with nothing stated") as caught:
+    with pytest.raises(ConversionError, match="no max_position_embeddings is stated") as caught:
         plan(draft, NEW)
     place = "config.json :: max_position_embeddings"
     assert caught.value.hint == f"state {place}, if the drafter has that limit"

@@ -271,12 +271,13 @@ def test_another_architecture_is_refused() -> None:
     assert refusal.stage is Stage.CONFIG
 
 
-def test_a_hugging_face_directory_is_refused_with_the_conversion() -> None:
-    result = read(BUILD, drafter(flat_config(), shapes()), target=target(), launch=Launch())
-    assert isinstance(result, Served)
-    assert result.refusal.stage is Stage.CONFIG
-    assert result.refusal.message == "drafter is no GGUF file"
-    assert "convert_hf_to_gguf.py drafter --target-model-dir" in result.refusal.hint
+@pytest.mark.parametrize("ids", [None, [1, 5, 8]])
+def test_a_hugging_face_directory_is_judged_once_it_is_converted(ids: list[int] | None) -> None:
+    nested = {"eagle_config": {"eagle_aux_hidden_state_layer_ids": ids}} if ids else {}
+    made = drafter(flat_config(**nested), shapes())
+    result = read(BUILD, made, target=target(), launch=Launch())
+    assert isinstance(result, NotChecked)
+    assert "convert_hf_to_gguf.py drafter --target-model-dir" in result.reason
 
 
 @pytest.mark.parametrize(
@@ -284,9 +285,9 @@ def test_a_hugging_face_directory_is_refused_with_the_conversion() -> None:
     [
         ({"norm_output": True}, {}, "leaves norm_output out"),
         ({"fc_norm": True}, {"fc_norm.0.weight": (H,)}, "raises on fc_norm.0.weight"),
-        ({"num_hidden_layers": 2}, {}, "more than one layer"),
+        ({"num_hidden_layers": 2}, {}, "num_hidden_layers 2, and not 1"),
         (
-            {"eagle_config": {"eagle_aux_hidden_state_layer_ids": [1, 5, 8]}},
+            {"eagle_config": {"eagle_aux_hidden_state_layer_ids": [1, 6, 8]}},
             {},
             "ignores the layer ids of eagle_config",
         ),

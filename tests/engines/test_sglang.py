@@ -103,6 +103,22 @@ def test_what_0_5_23_refuses(changes: dict[str, Any], stage: Stage | None) -> No
     assert (refusal and refusal.stage) == stage
 
 
+@pytest.mark.parametrize(
+    ("name", "file"),
+    [
+        ("lm_head.weight", "vocab_parallel_embedding.py"),
+        ("norm.weight", "weight_utils.py"),
+        ("fc.weight", "weight_utils.py"),
+        ("midlayer.self_attn.q_proj.weight", "parameter.py"),
+    ],
+)
+def test_a_shape_that_raises_is_cited_where_its_loader_asks(name: str, file: str) -> None:
+    (first, *rest) = shapes()[name]
+    refusal = served(NEW, flat_config(), shapes() | {name: (first - 1, *rest)}).refusal
+    assert refusal.stage is Stage.LOAD
+    assert refusal.claim.file.endswith(file)
+
+
 def test_two_layers_are_refused_before_0_5_12() -> None:
     refusal = served(OLD, flat_config(num_hidden_layers=2), shapes()).refusal
     assert refusal.stage is Stage.CONSTRUCT

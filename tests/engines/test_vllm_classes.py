@@ -138,7 +138,7 @@ def test_a_smaller_drafter_without_an_embedding_differs_by_runner() -> None:
 def test_a_target_that_hands_over_no_states_is_refused(runner: str) -> None:
     engine = f"vllm@0.32.0:{runner}"
     refused = served(flat_config(), shapes(), engine=engine, architecture="MixtralForCausalLM")
-    assert refused.refusal.stage is Stage.LOAD
+    assert refused.refusal.stage is Stage.JOIN
     assert "MixtralForCausalLM" in refused.refusal.message
     # method eagle asks for no captured states
     plain = served(

@@ -18,7 +18,7 @@ from eyas.checks.report import (
 )
 from eyas.checks.rules import NO_TARGET, RULES, Rule, TrainedRule, ViewRule
 from eyas.checks.selection import EVERY_RULE, Selection
-from eyas.checks.view import Trained, View
+from eyas.checks.view import Repair, Trained, View
 
 __all__ = [
     "EVERY_RULE",
@@ -32,6 +32,7 @@ __all__ = [
     "ErrorText",
     "Finding",
     "Outcome",
+    "Repair",
     "Report",
     "Rule",
     "Selection",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -22,8 +22,8 @@ from eyas.checks.report import (
 from eyas.checks.rules import TrainedRule, ViewRule
 from eyas.checks.rules.config import EngineRefuses
 from eyas.checks.selection import EVERY_RULE, Selection
-from eyas.checks.view import Trained, View
-from eyas.spec import Eagle3Spec, NotChecked, Served
+from eyas.checks.view import Repair, Trained, View
+from eyas.spec import DFlashSpec, Eagle3Spec, NotChecked, PEagleSpec, Served
 
 if TYPE_CHECKING:
     from eyas.checkpoint import Checkpoint, TargetFacts
@@ -41,16 +41,18 @@ def check(
     launch: Launch,
     selection: Selection = EVERY_RULE,
     values: bool = False,
+    repair: Callable[[str], Repair] | None = None,
 ) -> Report:
     """What each engine of `refs` makes of `checkpoint`, against what its producer trained.
 
     With `values` the weights are read too, in pieces; otherwise headers and vocabulary maps alone.
-    Raises NotADrafterError where no dialect recognises the checkpoint, and EngineError for an
-    engine that is not known at all; a version without a contract is a skip in the report.
+    `repair` tries a conversion before the report advises it. Raises NotADrafterError where no
+    dialect recognises the checkpoint, and EngineError for an engine that is not known at all; a
+    version without a contract is a skip in the report.
     """
     from eyas import engines
 
-    trained = as_trained(checkpoint, target=target, values=values)
+    trained = replace(as_trained(checkpoint, target=target, values=values), repair=repair)
     served = [engines.read(ref, checkpoint, target=target, launch=launch) for ref in refs]
     return report_on(trained, served, selection)
 
@@ -95,17 +97,22 @@ def report_on(
         if isinstance(reading, NotChecked) or reason is not None:
             outcomes.append(_outcome(reading, Outcome.SKIP, reason))
             continue
-        about_engine, not_run = compare_view(View(trained=trained, served=reading), selection)
+        view = View(trained=trained, served=reading)
+        about_engine, not_run = compare_view(view, selection)
         findings += about_engine
         skipped += not_run
-        refusal = reading.refusal
-        outcomes.append(
-            _outcome(
-                reading,
-                outcome_of([*about_files, *about_engine], not_run),
-                None if refusal is None else f"raises at {refusal.stage}",
+        found = outcome_of([*about_files, *about_engine], not_run)
+        beyond = None if reading.refusal is not None else _beyond_landing(trained)
+        if beyond is not None and found is not Outcome.FAIL:
+            outcomes.append(
+                _outcome(reading, Outcome.SKIP, f"what lands is in order, and {beyond}")
             )
-        )
+            continue
+        if beyond is not None:
+            skipped.append(Skip(check="arithmetic", engine=view.reference, reason=beyond))
+        refusal = reading.refusal
+        why = None if refusal is None else f"raises at {refusal.stage}"
+        outcomes.append(_outcome(reading, found, why))
     findings.sort(key=lambda finding: -finding.severity.weight)
     return Report(
         schema_version=SCHEMA_VERSION,
@@ -153,18 +160,28 @@ def _apply(items: Iterable[Finding | Skip]) -> tuple[list[Finding], list[Skip]]:
 
 
 def _why_not(trained: Trained, reading: Served | NotChecked, selection: Selection) -> str | None:
-    """Why `reading` cannot be compared with `trained`.
+    """Why `reading` cannot be compared with `trained`, not even in what lands.
 
-    A contract is about EAGLE-3 launches, so that even a refusal says nothing of other drafters.
+    A P-EAGLE drafter is launched as an EAGLE-3 one. For others a contract that stops before it
+    knows the drafter's kind is about another launch, so that its refusal says nothing of them.
     """
     if isinstance(reading, NotChecked):
         return reading.reason
-    if not isinstance(trained.spec, Eagle3Spec):
-        return trained.spec.unjudged
+    spec = trained.spec
+    landing_alone = isinstance(spec, PEagleSpec | DFlashSpec)
+    if not isinstance(spec, Eagle3Spec) and not landing_alone:
+        return spec.unjudged
+    if isinstance(spec, DFlashSpec) and reading.spec is None:
+        return spec.unjudged
     refuses = next((rule for rule in selection.left_out if isinstance(rule, EngineRefuses)), None)
     if reading.refusal is not None and refuses is not None:  # no other rule has a view to judge
         return f"raises at {reading.refusal.stage}, and {refuses.title} is left out"
     return None
+
+
+def _beyond_landing(trained: Trained) -> str | None:
+    """Why no more than the landing of `trained` is judged; None where all of it is."""
+    return None if isinstance(trained.spec, Eagle3Spec) else trained.spec.unjudged
 
 
 def _outcome(reading: Served | NotChecked, outcome: Outcome, reason: str | None) -> EngineOutcome:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from enum import Enum
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING
@@ -15,13 +16,23 @@ if TYPE_CHECKING:
     from eyas.checks.values import DraftValues
 
 
+class Repair(Enum):
+    """What `eyas convert` would make of a drafter for one engine."""
+
+    EXACT = "it writes what the engine computes as trained"
+    WITH_TARGET = "it does once the target is named"
+    REFUSED = "it refuses"
+    UNTRIED = "nobody knows: it could not be tried"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trained:
     """A checkpoint as its producer's code computes it.
 
     `roles` gives a tensor of the checkpoint its name in the drafter's arithmetic; a tensor that
     the dialect does not know has none. `target` is None where the caller named none, `values`
-    where nobody asked to read the weights.
+    where nobody asked to read the weights. `repair` tries a conversion for an engine as it is
+    typed, so that a report advises none that would refuse; it is None where the caller tries none.
     """
 
     checkpoint: Checkpoint
@@ -30,6 +41,7 @@ class Trained:
     roles: Mapping[str, str]
     target: TargetFacts | None
     values: DraftValues | None = None
+    repair: Callable[[str], Repair] | None = None
 
     @property
     def draft(self) -> str:
@@ -73,13 +85,32 @@ class View:
         beside = "" if target is None else f" --target {quote(target.location)}"
         return f"eyas convert {self.draft} {out} --to {self.reference}{beside}"
 
+    def remedy(self, otherwise: str, *, likely: bool) -> str:
+        """The conversion where it would succeed, else `otherwise`.
+
+        `likely` says whether it would where nobody has tried.
+        """
+        tried = self.trained.repair
+        match Repair.UNTRIED if tried is None else tried(self.reference):
+            case Repair.EXACT:
+                return self.conversion
+            case Repair.WITH_TARGET:
+                return f"{self.conversion} --target TARGET"
+            case Repair.REFUSED:
+                return otherwise
+            case Repair.UNTRIED:
+                return self.conversion if likely else otherwise
+
     @property
     def elsewhere(self) -> str:
         """What to type where this engine cannot compute the drafter at all."""
         from eyas.engines import engines_for
 
         known = engines_for(self.trained.checkpoint)
-        others = ",".join(f"{e.name}@{e.newest}" for e in known if e.name != self.served.engine)
+        here = (self.served.engine, self.served.version)
+        others = ",".join(f"{e.name}@{e.newest}" for e in known if (e.name, e.newest) != here)
         if not others:
             return f"eyas inspect {self.draft}"
-        return f"serve it on another engine; ask with: eyas check {self.draft} --engine {others}"
+        newer = any(e.name == here[0] and e.newest != here[1] for e in known)
+        other = "engine or version" if newer else "engine"
+        return f"serve it on another {other}; ask with: eyas check {self.draft} --engine {others}"

@@ -2,5 +2,6 @@
 
 from eyas.convert.conversion import ConversionResult, convert
 from eyas.convert.plan import Plan, Rename, plan
+from eyas.convert.repair import repair_of
 
-__all__ = ["ConversionResult", "Plan", "Rename", "convert", "plan"]
+__all__ = ["ConversionResult", "Plan", "Rename", "convert", "plan", "repair_of"]

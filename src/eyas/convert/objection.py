@@ -13,6 +13,10 @@ if TYPE_CHECKING:
     from eyas.engines import EngineRef
 
 
+class TargetNeededError(ConversionError):
+    """A conversion against which nothing stands that the target's config might not settle."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Objection:
     """One reason why what was written is not what was trained.
@@ -47,6 +51,7 @@ def refusal(
     written, unless the engine cannot even parse that form.
     """
     elsewhere = f"serve it on another engine; ask: eyas check {location} --engine ENGINE@VERSION"
+    unknown = False
     parsed = [found for found in against if all(o.stage is not Stage.CONFIG for o in found)]
     if unwritten and not parsed:
         reason, hint = unwritten[0].message, unwritten[0].hint or elsewhere
@@ -56,14 +61,15 @@ def refusal(
         # What only waits for a target is told where nothing else stands in the way.
         reason = "; ".join(objection.text for objection in real or nearest)
         if not real:
-            hint = "name the target with --target"
+            unknown, hint = True, "name the target with --target"
         elif all(objection.unstated for objection in real):
             hint = f"state {real[0].unstated}, if the drafter has that limit"
         elif any(objection.in_drafter for objection in real):
             hint = f"look at what it says of itself: eyas inspect {location}"
         else:
             hint = elsewhere
-    return ConversionError(
+    kind = TargetNeededError if unknown else ConversionError
+    return kind(
         f"{location} cannot be written so that {ref} computes what was trained: {reason}",
         hint=hint,
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from eyas.engines.stop import Refused
-from eyas.spec import Claim, DraftSpec, Fact, Landing, Refusal, Served
+from eyas.spec import Claim, DraftSpec, Fact, Landing, LongContext, Refusal, Served
 
 
 @dataclass(slots=True, kw_only=True)
@@ -15,6 +15,7 @@ class Answer:
     spec: DraftSpec | None = None
     landing: Landing | None = None
     slides: Fact[bool] | None = None
+    long_context: Fact[LongContext] | None = None
     refusal: Refusal | None = None
     claims: list[Claim] = field(default_factory=list)
 
@@ -37,4 +38,5 @@ class Answer:
             refusal=self.refusal,
             claims=tuple(dict.fromkeys(self.claims)),
             context=context,
+            long_context=self.long_context,
         )

@@ -28,7 +28,7 @@ from eyas.spec.landing import (
     Unfilled,
 )
 from eyas.spec.rope import Rope
-from eyas.spec.served import Claim, NotChecked, Refusal, Served, Stage
+from eyas.spec.served import Claim, LongContext, NotChecked, Refusal, Served, Stage
 from eyas.spec.vocabulary import Ownership, VocabMap, VocabOrder
 
 __all__ = [
@@ -49,6 +49,7 @@ __all__ = [
     "Landing",
     "LastState",
     "LaterNorm",
+    "LongContext",
     "Markov",
     "Mha",
     "Mla",

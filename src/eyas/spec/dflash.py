@@ -71,4 +71,6 @@ class DFlashSpec:
     @property
     def unjudged(self) -> str:
         """Why engines are not checked with it."""
-        return f"eyas reads {self.name} drafters, and has no contract of how engines serve them"
+        return (
+            f"eyas reads {self.name} drafters, and has no contract of how engines draft with them"
+        )

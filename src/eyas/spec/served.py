@@ -36,6 +36,17 @@ class Stage(StrEnum):
     FIRST_REQUEST = "first request"
 
 
+class LongContext(StrEnum):
+    """What an engine does where the target serves longer sequences than the drafter has positions.
+
+    It says nothing of acceptance there: the drafter was trained up to its own limit.
+    """
+
+    REFUSED = "refused"  # it raises at the start
+    EXTENDED = "extended"  # the drafter is given the target's limit
+    UNGUARDED = "unguarded"  # the drafter is built with its own limit, and served beyond it
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refusal:
     """Why an engine raises instead of serving; `hint` is what to type where eyas cannot convert."""
@@ -63,6 +74,7 @@ class Served:
     refusal: Refusal | None
     claims: tuple[Claim, ...]
     context: Fact[int] | None = None  # the longest sequence in tokens, where the launch says it
+    long_context: Fact[LongContext] | None = None  # None where no contract says it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

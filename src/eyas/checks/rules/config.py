@@ -40,7 +40,6 @@ class EngineRefuses(ViewRule):
         refusal = view.served.refusal
         if refusal is None:
             return
-        early = refusal.stage in (Stage.CONFIG, Stage.CONSTRUCT)
         named = PLACE.search(refusal.message)
         yield self.finding(
             view,
@@ -48,7 +47,7 @@ class EngineRefuses(ViewRule):
             message=f"{view.engine} raises at {refusal.stage}: {refusal.message}",
             expected=None,
             found=refusal.claim.text,
-            advice=refusal.hint or (view.conversion if early else f"eyas inspect {view.draft}"),
+            advice=refusal.hint or _advice(view, refusal.stage),
             source=source_of(view, refusal.claim),
         )
 
@@ -129,6 +128,16 @@ class AttentionKindDiffers(ViewRule):
             advice=f"eyas inspect {view.draft}",
             source=None,
         )
+
+
+def _advice(view: View, stage: Stage) -> str:
+    """What to type about a refusal at `stage`.
+
+    What does not load contradicts itself; what stops before or after that is of another engine.
+    """
+    loads = stage not in (Stage.LOAD, Stage.FIRST_REQUEST)
+    otherwise = view.elsewhere if loads else f"eyas inspect {view.draft}"
+    return view.remedy(otherwise, likely=stage in (Stage.CONFIG, Stage.CONSTRUCT))
 
 
 def _file(view: View, stage: Stage) -> str:

@@ -99,7 +99,8 @@ def spoken(value: object) -> str:
         }[value]
     if isinstance(value, Rope):
         numbers = "".join(f", {name} {number}" for name, number in value.scaling.items())
-        return one_line(f"theta {value.theta:g}, {value.kind}{numbers}")
+        kind = "unscaled" if value.kind == "default" else value.kind
+        return one_line(f"theta {value.theta:g}, {kind}{numbers}")
     return one_line(str(value))
 
 
@@ -116,7 +117,7 @@ def remedy(view: View, served: Fact[Any], *, written: bool = True) -> str:
     """What to type about a fact that is served otherwise than trained."""
     if served.key.startswith(LAUNCH):
         return f"launch with {_sound(view, served.key.removeprefix(LAUNCH))}"
-    return view.conversion if written else view.elsewhere
+    return view.remedy(view.elsewhere, likely=written)
 
 
 def _sound(view: View, option: str) -> str:

@@ -54,7 +54,8 @@ class ShapesContradict(TrainedRule):
             pattern = ", ".join(fold(names, among=list(checkpoint.tensors)))
             yield self.finding(
                 place=f"{checkpoint.place(names[0]).partition(' :: ')[0]} :: {pattern}",
-                message=f"{pattern} is {_sizes(shape)}, and the config asks for {_sizes(expected)}",
+                message=f"{pattern} {'is' if len(names) == 1 else 'are'} {_sizes(shape)}, and the"
+                f" config asks for {_sizes(expected)}",
                 expected=_sizes(expected),
                 found=_sizes(shape),
                 advice=f"correct the size in {checkpoint.config_file}; look at:"

@@ -148,7 +148,8 @@ class WeightsUnscaled(TrainedRule):
             pattern = ", ".join(fold(names, among=list(checkpoint.tensors)))
             yield self.finding(
                 place=f"{checkpoint.place(names[0]).partition(' :: ')[0]} :: {pattern}",
-                message=f"{pattern} holds {kind} numbers, and nothing says how they are scaled",
+                message=f"{pattern} {'holds' if len(names) == 1 else 'hold'} {kind} numbers, and"
+                " nothing says how they are scaled",
                 expected="BF16, F16, F32 or F64 numbers, or a quantization_config",
                 found=f"{kind}, and no quantization_config",
                 advice="export the drafter in bfloat16",
@@ -219,7 +220,7 @@ def _lost(rule: ViewRule, view: View, landing: Landing, loss: Loss) -> Finding:
         expected=expected,
         found=f"{tensors}, which fills no parameter{f' ({reason})' if reason else silent}",
         effect=effect_of([g.initialisation for g in loss.gaps]) or None,
-        advice=view.conversion if loss.gaps else view.elsewhere,
+        advice=view.remedy(view.elsewhere, likely=bool(loss.gaps)),
         source=cited(view, "decoder layer is", "is skipped without"),
     )
 

@@ -59,14 +59,14 @@ class MapBroken(TrainedRule):
 
     What it checks
         That d2t holds whole numbers, one for each draft id; that each draft id i becomes a target
-        id i + d2t[i] within the vocabulary, and no two the same.
+        id i + d2t[i] (in GGUF files d2t[i] itself) within the vocabulary, and no two the same.
 
     Why it matters
         An id beyond the vocabulary is an index error at the first request; a token named twice
         means that offsets and absolute ids were mixed up.
 
     How to fix it
-        Write d2t as offsets: target id minus draft id.
+        Write d2t as offsets, target id minus draft id; in a GGUF file as target ids.
 
     Example
         d2t with absolute ids, as GGUF keeps them, in a safetensors file.
@@ -112,13 +112,19 @@ class MapBroken(TrainedRule):
         outside = sum(not 0 <= i < size for i in ids)
         double = len(ids) - len(set(ids))
         if ids and (outside or double):
+            wrong = []
+            if outside:
+                wrong.append(f"{outside} outside the vocabulary")
+            if double:
+                wrong.append(f"{double} to a token that another already names")
             yield self.finding(
                 place=trained.checkpoint.place(name),
-                message=f"d2t sends {outside} draft ids outside the vocabulary"
-                f" and {double} to a token that another id already names",
+                message=f"of {len(ids)} draft ids, d2t sends {' and '.join(wrong)}",
                 expected=f"{len(ids)} different ids from 0 to {size - 1}",
                 found=f"ids from {min(ids)} to {max(ids)}",
-                advice="write d2t as offsets (target id minus draft id)",
+                advice="write d2t as offsets (target id minus draft id)"
+                if spec.vocab_map.value is VocabMap.OFFSETS
+                else "write d2t as target ids, each once",
             )
 
 
@@ -171,10 +177,16 @@ class MaskDisagrees(TrainedRule):
         marked = {i for i, flag in enumerate(mask) if flag}
         mapped = {i + offset for i, offset in enumerate(offsets)}
         if marked != mapped:
+            wrong = []
+            surplus, absent = len(marked - mapped), len(mapped - marked)
+            if surplus:
+                plural = "" if surplus == 1 else "s"
+                wrong.append(f"marks {surplus} token{plural} that d2t does not map to")
+            if absent:
+                wrong.append(f"leaves out {absent} of the {len(mapped)} that d2t maps to")
             yield self.finding(
                 place=trained.checkpoint.place(names["t2d"]),
-                message=f"t2d marks {len(marked - mapped)} tokens that d2t does not map to,"
-                f" and leaves out {len(mapped - marked)} that it does",
+                message=f"t2d {', and '.join(wrong)}",
                 expected=f"the {len(mapped)} tokens of d2t",
                 found=f"{len(marked & mapped)} of them among {len(marked)}",
                 advice="write t2d anew from d2t, or drop it: no engine reads it",

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import ClassVar
+from typing import Any, ClassVar, TypedDict
 
 from eyas.checks.finding import Finding, Severity, Skip
-from eyas.checks.rules.fact import LAUNCH, FactRule, cited, with_source
+from eyas.checks.rules.fact import LAUNCH, FactRule, cited, remedy, with_source
 from eyas.checks.rules.rule import TrainedRule, ViewRule
 from eyas.checks.view import Trained, View
-from eyas.spec import Eagle3Spec, Fact, Origin, declared
+from eyas.spec import Eagle3Spec, Fact, LongContext, Origin, declared
 
 
 class RopeDiffers(FactRule):
@@ -46,7 +46,8 @@ class PositionsDiffer(FactRule):
         (context_length, max_model_len) where it is given.
 
     Why it matters
-        Beyond the smaller limit acceptance can collapse, with no sign below it.
+        Beyond the smaller limit acceptance can collapse, with no sign below it. SGLang raises at
+        the start, from 0.5.1 on, where sequences may become longer than the drafter's limit.
 
     How to fix it
         Write the limit that the drafter is served with.
@@ -63,11 +64,16 @@ class PositionsDiffer(FactRule):
     effect = "acceptance can collapse beyond the smaller limit"
 
     def _look(self, view: View) -> Iterator[Finding | Skip]:
-        yield from super()._look(view)
         spec, context = view.trained.spec, view.served.context
-        if not isinstance(spec, Eagle3Spec) or context is None:
+        if not isinstance(spec, Eagle3Spec):
             return
-        limit = spec.max_position_embeddings
+        beyond = view.served.long_context
+        extended = beyond is not None and beyond.value is LongContext.EXTENDED
+        if not extended or spec.max_position_embeddings.value is not None:
+            yield from super()._look(view)
+        if context is None:
+            return
+        limit = positions_of(view, spec)
         if limit.value is not None and limit.value < context.value:
             yield self.finding(
                 view,
@@ -76,10 +82,24 @@ class PositionsDiffer(FactRule):
                 f" drafter has {limit.value} positions",
                 expected=f"at most {with_source(limit)}",
                 found=with_source(context),
-                advice=f"launch with {context.key.removeprefix(LAUNCH)}={limit.value}, or measure"
-                " acceptance beyond that",
-                source=None,
+                **beyond_limit(view, f"{context.key.removeprefix(LAUNCH)}={limit.value}"),
             )
+
+    def difference(self, view: View, path: str, before: Fact[Any], after: Fact[Any]) -> Finding:
+        """The finding of two limits, or of one that only the engine has."""
+        if before.value is not None:
+            return super().difference(view, path, before, after)
+        return self.finding(
+            view,
+            place=before.key,
+            message=f"no {path} is stated, and {view.engine} takes {after.value}",
+            expected="the limit that the drafter was trained with",
+            found=with_source(after),
+            effect=beyond_limit(view, "")["effect"],
+            advice=f"write the {path} that it was trained with into"
+            f" {view.trained.checkpoint.config_file}",
+            source=cited(view, *self.words),
+        )
 
 
 class RopeAssumed(TrainedRule):
@@ -163,6 +183,47 @@ class WindowIgnored(ViewRule):
             advice=view.elsewhere,
             source=cited(view, "layer_types"),
         )
+
+
+def positions_of(view: View, trained: Eagle3Spec) -> Fact[int | None]:
+    """The drafter's limit: as trained, else the engine's default, where one has a value.
+
+    An engine that gives the drafter the target's limit takes nothing from its default.
+    """
+    served, beyond = view.served.spec, view.served.long_context
+    stated = trained.max_position_embeddings
+    if stated.value is not None or not isinstance(served, Eagle3Spec):
+        return stated
+    extended = beyond is not None and beyond.value is LongContext.EXTENDED
+    return stated if extended else served.max_position_embeddings
+
+
+class _Beyond(TypedDict):
+    severity: Severity | None
+    effect: str | None
+    advice: str
+    source: str | None
+
+
+def beyond_limit(view: View, within: str) -> _Beyond:
+    """What comes of sequences beyond the drafter's positions, and what to launch with instead.
+
+    `within` is the launch option that keeps to them. An engine that raises unless its environment
+    says otherwise is a warning, since no file and no command line shows the environment; it is an
+    error where the launch says that it does not.
+    """
+    beyond, source = view.served.long_context, cited(view, "max_position")
+    if beyond is None or beyond.value is not LongContext.REFUSED:
+        advice = f"launch with {within}, or measure acceptance beyond that"
+        return _Beyond(severity=None, effect=None, advice=advice, source=source)
+    allowed = remedy(view, beyond).removeprefix("launch with ")
+    return _Beyond(
+        severity=Severity.ERROR if beyond.origin is Origin.DECLARED else None,
+        effect=f"a target that serves more makes {view.engine} raise at the start, unless {allowed}"
+        " is set; with it, acceptance can collapse beyond the drafter's limit",
+        advice=f"launch with {within}; or with {allowed}, and measure acceptance beyond that",
+        source=source,
+    )
 
 
 def window_of(trained: Trained) -> Fact[int] | None:

@@ -9,6 +9,7 @@ from eyas.checkpoint.header import TORCH_NAMES
 from eyas.checks.finding import Finding, Severity, Skip
 from eyas.checks.rules.convention import other_reading
 from eyas.checks.rules.fact import spoken, with_source
+from eyas.checks.rules.positions import beyond_limit, positions_of
 from eyas.checks.rules.rule import NO_TARGET, TrainedRule, ViewRule
 from eyas.checks.view import Trained, View
 from eyas.errors import TargetError
@@ -126,11 +127,13 @@ class PositionsBelowTarget(ViewRule):
         how long sequences may become: engines then serve up to the target's limit.
 
     Why it matters
-        The drafter was never trained beyond its limit. SGLang sizes the rotary table by it; vLLM
-        raises it to the target's, and acceptance falls where training ended.
+        SGLang raises at the start from 0.5.1 on, unless an environment variable lets it raise the
+        drafter's limit to the target's. vLLM raises the limit by itself. Either way the drafter
+        was never trained beyond its own, and acceptance falls where training ended.
 
     How to fix it
-        Launch with the context that is needed (context_length, max_model_len), or train the
+        Launch with the context that is needed (context_length, max_model_len), or start SGLang
+        with SGLANG_ALLOW_OVERWRITE_LONGER_CONTEXT_LEN=1 and measure acceptance; or train the
         drafter on longer sequences.
 
     Example
@@ -146,7 +149,7 @@ class PositionsBelowTarget(ViewRule):
         spec, target = view.trained.spec, view.trained.target
         if not isinstance(spec, Eagle3Spec) or target is None or view.served.context is not None:
             return
-        limit, served = spec.max_position_embeddings, target.max_position_embeddings
+        limit, served = positions_of(view, spec), target.max_position_embeddings
         if limit.value is None or served is None or limit.value >= served:
             return
         yield self.finding(
@@ -156,9 +159,7 @@ class PositionsBelowTarget(ViewRule):
             f" up to {served}",
             expected=f"at least {served} ({target.location} :: max_position_embeddings)",
             found=with_source(limit),
-            advice=f"launch with {_context_option(view)}={limit.value}, or measure acceptance"
-            " beyond that",
-            source=None,
+            **beyond_limit(view, f"{_context_option(view)}={limit.value}"),
         )
 
 

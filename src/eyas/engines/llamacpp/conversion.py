@@ -32,8 +32,11 @@ def command(checkpoint: Checkpoint) -> str:
     )
 
 
-def losses(checkpoint: Checkpoint) -> Iterator[str]:
-    """What the converter refuses or leaves out, each as half a sentence; most weighty first."""
+def losses(checkpoint: Checkpoint, target_layers: int | None) -> Iterator[str]:
+    """What the converter refuses or leaves out, each as half a sentence; most weighty first.
+
+    Of a target with `target_layers` layers, leaving out the ids that it takes anyway is no loss.
+    """
     raw = checkpoint.config
     nested = raw.get("transformer_layer_config")
     merged = {**raw, **nested} if isinstance(nested, Mapping) else raw
@@ -44,10 +47,15 @@ def losses(checkpoint: Checkpoint) -> Iterator[str]:
     eagle = merged.get("eagle_config")
     eagle = eagle if isinstance(eagle, Mapping) else {}
     ids = "eagle_aux_hidden_state_layer_ids"
-    if eagle.get(ids) and not raw.get(ids):
+    if eagle.get(ids) and not raw.get(ids) and not _default(eagle[ids], target_layers):
         yield "ignores the layer ids of eagle_config and takes the default ones"
     if eagle.get("norm_before_fc") and not raw.get("norm_before_fc"):
         yield "ignores norm_before_fc of eagle_config"
+
+
+def _default(ids: object, layers: int | None) -> bool:
+    """Whether ids that count the layer before are the inputs of layers 2, n//2 and n-3."""
+    return layers is not None and ids == [1, layers // 2 - 1, layers - 4]
 
 
 def _refused(checkpoint: Checkpoint, merged: Mapping[str, object]) -> Iterator[str]:
@@ -55,8 +63,11 @@ def _refused(checkpoint: Checkpoint, merged: Mapping[str, object]) -> Iterator[s
     name = names[0] if isinstance(names, list) and names else None
     if name not in _ARCHITECTURES:
         yield f"does not take {name} for an EAGLE-3 drafter"
-    if "draft_vocab_size" not in merged or merged.get("num_hidden_layers") != 1:
-        yield "takes a drafter without draft_vocab_size, or with more than one layer, for a model"
+    layers = merged.get("num_hidden_layers")
+    if "draft_vocab_size" not in merged:
+        yield "takes a config without draft_vocab_size for an ordinary model's"
+    elif layers != 1:
+        yield f"takes a config with num_hidden_layers {layers}, and not 1, for an ordinary model's"
     strange = [name for name in checkpoint.tensors if not _MAPPED.fullmatch(name)]
     if strange:
         yield f"raises on {strange[0]}"

@@ -8,7 +8,7 @@ from eyas.checkpoint import Checkpoint
 from eyas.engines.config import ConfigView
 from eyas.engines.llamacpp import claims
 from eyas.engines.llamacpp.conversion import command, losses
-from eyas.engines.stop import Refused
+from eyas.engines.stop import NotCovered, Refused
 from eyas.spec import Claim, Fact, Rope, Stage, assumed, declared, inferred
 
 ARCHITECTURE = "general.architecture"
@@ -36,16 +36,24 @@ _NAMES: Mapping[str, str] = {
 }
 
 
-def keys_of(checkpoint: Checkpoint, version: str) -> ConfigView:
-    """The keys of the file; refuses another format or architecture, or a key that is missing."""
+def keys_of(checkpoint: Checkpoint, version: str, target_layers: int | None) -> ConfigView:
+    """The keys of the file; refuses another architecture, or a key that is missing.
+
+    A Hugging Face directory is refused where its conversion would lose something, and NotCovered
+    where it would not: what counts is the file that comes of it.
+    """
     raw, file = checkpoint.config, checkpoint.config_file
     if ARCHITECTURE not in raw:
-        lost = "; its conversion " + ", and ".join(losses(checkpoint))
+        lost = ", and ".join(losses(checkpoint, target_layers))
+        if not lost:
+            raise NotCovered(
+                f"{file} is that of a Hugging Face directory, and llama.cpp reads GGUF files alone:"
+                f" {command(checkpoint)}, then check DRAFT.gguf"
+            )
         raise Refused(
             Stage.CONFIG,
-            f"{checkpoint.location} is no GGUF file{lost if any(losses(checkpoint)) else ''}",
+            f"llama.cpp reads GGUF files alone, and convert_hf_to_gguf.py {lost}",
             claims.FORMAT,
-            hint=command(checkpoint),
         )
     if raw[ARCHITECTURE] != "eagle3":
         raise Refused(

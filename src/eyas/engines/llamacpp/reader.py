@@ -56,7 +56,7 @@ def read(
     del runner  # it has none
     answer = Answer()
     try:
-        view = keys_of(checkpoint, version)
+        view = keys_of(checkpoint, version, None if target is None else target.num_layers)
         boundaries = boundaries_of(view)
         sizes = _sizes(view, checkpoint)
         answer.claims += _ALWAYS

@@ -18,12 +18,10 @@ def require_capture(target: TargetFacts | None) -> None:
     if name in _WITHOUT.split():
         raise Refused(
             Stage.FIRST_REQUEST,
-            f"the target {target.location} is a {name}, whose graph keeps no input of a layer",
+            f"the target is a {name}, whose graph keeps no input of a layer",
             claims.LAYER_INPUTS,
         )
-    raise NotCovered(
-        f"the target {target.location} is a {name}, which llama.cpp's converter does not register"
-    )
+    raise NotCovered(f"the target is a {name}, which llama.cpp's converter does not register")
 
 
 # Names of `architectures` that conversion/*.py registers: those whose graph in src/models/*.cpp

@@ -68,6 +68,16 @@ SHAPE = claim(
     "sglang/srt/layers/parameter.py",
     "177-340",
 )
+VOCABULARY_SHAPE = claim(
+    "an embedding or a head with another number of rows than the config's vocabulary raises",
+    "sglang/srt/layers/vocab_parallel_embedding.py",
+    "407-448",
+)
+WHOLE_SHAPE = claim(
+    "a norm or an fc of another shape raises",
+    "sglang/srt/model_loader/weight_utils.py",
+    "1574-1586",
+)
 VOCABULARY_MAP = claim(
     "any tensor with d2t in its name becomes hot_token_id = d2t + arange; without one draft ids"
     " are used as target ids",
@@ -229,6 +239,20 @@ def layer_names(contract: Contract) -> Claim:
     )
 
 
+LONGER_CONTEXT = claim(
+    "the draft config is given the target's context length (draft_worker_common.py:100), and one"
+    " above its own max_position_embeddings raises ValueError unless the environment has"
+    " SGLANG_ALLOW_OVERWRITE_LONGER_CONTEXT_LEN=1, which raises the drafter's to the target's",
+    "sglang/srt/configs/model_config.py",
+    "1291-1316",
+)
+LONGER_CONTEXT_PASSES = claim(
+    "a context length above the draft config's max_position_embeddings is a warning:"
+    " SGLANG_ALLOW_OVERWRITE_LONGER_CONTEXT_LEN is on by default",
+    "sglang/srt/configs/model_config.py",
+    "147-166",
+    "0.4.9",
+)
 FULL_ATTENTION = claim(
     "layer_types and sliding_window are not read: attention is full",
     _EAGLE3,

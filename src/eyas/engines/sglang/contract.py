@@ -42,6 +42,7 @@ class Contract:
     bias: Initialisation
     width_check: str
     draft_window: bool
+    refuses_longer: bool
     skips_unknown_parts: bool
     latent: bool
     latent_fc_norm: bool
@@ -80,6 +81,7 @@ def contract_of(version: Version, typed: str) -> Contract:
         bias=Initialisation.ZEROS if since("0.5.9") else Initialisation.MEMORY,
         width_check=_width_check(version),
         draft_window=named_layers,
+        refuses_longer=since("0.5.1"),
         skips_unknown_parts=since("0.4.9.post2"),
         latent=named_layers,
         latent_fc_norm=since("0.5.13"),

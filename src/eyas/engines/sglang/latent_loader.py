@@ -10,7 +10,7 @@ from eyas.engines.decoder import Block, feed_forward, fused_name, layer_norms
 from eyas.engines.latent import latent_attention
 from eyas.engines.loading import Loading
 from eyas.engines.parameter import Fit, Parameter, whole
-from eyas.engines.sglang import latent_claims
+from eyas.engines.sglang import claims, latent_claims
 from eyas.engines.sglang.contract import Contract
 from eyas.engines.sglang.drafter import Drafter
 from eyas.engines.sglang.loader import (
@@ -87,7 +87,7 @@ def load(tensors: Iterable[TensorHeader], parameters: Iterable[Parameter]) -> Lo
         elif _QUERY in full or _KEY_VALUE in full:
             _join(loading, known, waiting, full, tensor)
         elif full in loading:
-            put(loading, tensor, full)
+            put(loading, tensor, full, fc=claims.SHAPE)
         elif name.endswith("rotary_emb.inv_freq"):
             loading.log(f"Eagle3 MLA: skipping unexpected weight {name}")
             loading.leave(tensor, *FREQUENCIES)

@@ -6,6 +6,7 @@ from eyas.engines.launch import LaunchKey, Settings
 
 CONTEXT = "context_length"
 WINDOW = "speculative_draft_window_size"
+LONGER = "SGLANG_ALLOW_OVERWRITE_LONGER_CONTEXT_LEN"
 
 LAUNCH_KEYS = (
     LaunchKey(
@@ -21,6 +22,12 @@ LAUNCH_KEYS = (
     ),
     LaunchKey(name=CONTEXT, values=None, meaning="longest sequence"),
     LaunchKey(
+        name=LONGER,
+        values=("0", "1"),
+        meaning="an environment variable: 1 lets the target be longer than the drafter's config",
+        sound="1",
+    ),
+    LaunchKey(
         name=WINDOW,
         values=None,
         meaning="the drafter's attention sees so many tokens, from 0.5.12 on",
@@ -29,6 +36,7 @@ LAUNCH_KEYS = (
 
 ALGORITHM_KEY = "launch :: speculative_algorithm"
 WINDOW_KEY = f"launch :: {WINDOW}"
+LONGER_KEY = f"launch :: {LONGER}"
 
 
 def serves_as_eagle(settings: Settings) -> bool:

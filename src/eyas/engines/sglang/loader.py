@@ -12,7 +12,7 @@ from eyas.engines.sglang import claims
 from eyas.engines.sglang.contract import Contract
 from eyas.engines.sglang.drafter import Drafter
 from eyas.engines.stop import Refused
-from eyas.spec import Fate, Initialisation, LaterNorm, Stage
+from eyas.spec import Claim, Fate, Initialisation, LaterNorm, Stage
 
 CONSUMED = (Fate.CONSUMED, "becomes hot_token_id, the map of draft ids")
 MASK = (Fate.IGNORED, "a training mask, which no engine reads")
@@ -109,9 +109,25 @@ def _place(loading: Loading, tensor: TensorHeader, name: str) -> None:
         )
 
 
-def put(loading: Loading, tensor: TensorHeader, name: str, key: str | None = None) -> None:
-    """Place `tensor`; refuses a shape that raises."""
+def put(
+    loading: Loading,
+    tensor: TensorHeader,
+    name: str,
+    key: str | None = None,
+    *,
+    fc: Claim = claims.WHOLE_SHAPE,
+) -> None:
+    """Place `tensor`; refuses a shape that raises. fc is a torch.nn.Linear unless `fc` differs."""
     try:
         loading.place(tensor, name, key)
     except Misfit as misfit:
-        raise Refused(Stage.LOAD, str(misfit), claims.SHAPE) from None
+        raise Refused(Stage.LOAD, str(misfit), _shape_claim(name, fc)) from None
+
+
+def _shape_claim(name: str, fc: Claim) -> Claim:
+    """Where the parameter's own loader asks for its shape; `fc` for that of fc."""
+    if name.endswith(("embed_tokens.weight", "lm_head.weight")):
+        return claims.VOCABULARY_SHAPE
+    if name.endswith("norm.weight") or ".fc_norm." in name:
+        return claims.WHOLE_SHAPE
+    return fc if ".fc." in name else claims.SHAPE

@@ -5,17 +5,18 @@ from __future__ import annotations
 from eyas.checkpoint import Checkpoint, TargetFacts
 from eyas.engines.answer import Answer
 from eyas.engines.launch import Settings, context_of
+from eyas.engines.sglang import claims
 from eyas.engines.sglang.architecture import ModelClass, model_class
-from eyas.engines.sglang.contract import contract_of
+from eyas.engines.sglang.contract import Contract, contract_of
 from eyas.engines.sglang.drafter import draft_config, drafter_of
 from eyas.engines.sglang.eagle3 import read_eagle3
 from eyas.engines.sglang.latent_drafter import latent_drafter_of
-from eyas.engines.sglang.launch import CONTEXT, WINDOW_KEY
+from eyas.engines.sglang.launch import CONTEXT, LONGER, LONGER_KEY, WINDOW_KEY
 from eyas.engines.sglang.llama import read_llama
 from eyas.engines.sglang.request import Request
 from eyas.engines.stop import NotCovered, Refused
 from eyas.engines.version import version_of
-from eyas.spec import Served
+from eyas.spec import Claim, Fact, LongContext, Served, assumed, declared
 
 
 def read(
@@ -34,7 +35,22 @@ def read(
         _read(request, answer)
     except Refused as end:
         answer.refuse(end)
+    answer.long_context, why = _long_context(settings, contract)
+    answer.claims.append(why)
     return answer.served("sglang", version, runner, context=context_of(settings, CONTEXT))
+
+
+def _long_context(settings: Settings, contract: Contract) -> tuple[Fact[LongContext], Claim]:
+    """What becomes of a target that serves more tokens than the drafter has positions."""
+    whose = f"sglang {contract.version}"
+    if not contract.refuses_longer:
+        unguarded = assumed(LongContext.UNGUARDED, LONGER_KEY, whose=whose)
+        return unguarded, claims.LONGER_CONTEXT_PASSES
+    typed = settings.get(LONGER)
+    if typed is None:
+        return assumed(LongContext.REFUSED, LONGER_KEY, whose=whose), claims.LONGER_CONTEXT
+    allowed = LongContext.EXTENDED if typed == "1" else LongContext.REFUSED
+    return declared(allowed, LONGER_KEY), claims.LONGER_CONTEXT
 
 
 def _require_order(request: Request) -> None:

@@ -208,6 +208,12 @@ EMBEDDING_V2 = _claim(
     "vllm/v1/worker/gpu/spec_decode/eagle/utils.py",
     "14-77",
 )
+LONGER_CONTEXT = _claim(
+    "under methods eagle and eagle3 a drafter whose max_position_embeddings is below the target's"
+    " max_model_len is given that one",
+    _SPECULATIVE,
+    "1393-1400, 1677-1707",
+)
 EMBEDDING = _claim(
     "the target's embedding is used where the checkpoint has none and the widths agree; a"
     " checkpoint's own one is kept unless it equals the target's",

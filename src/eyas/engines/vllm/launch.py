@@ -7,6 +7,7 @@ from eyas.engines.launch import LaunchKey, Settings
 
 METHOD_KEY = "launch :: method"
 CONTEXT = "max_model_len"
+CONTEXT_KEY = f"launch :: {CONTEXT}"
 _PARALLEL = "parallel_drafting"
 
 LAUNCH_KEYS = (

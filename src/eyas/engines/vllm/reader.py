@@ -16,7 +16,7 @@ from eyas.engines.vllm.conditioning import captures, conditioning_of, require_wi
 from eyas.engines.vllm.config import draft_config, is_speculators
 from eyas.engines.vllm.dflash import require_dflash_width, require_sliding
 from eyas.engines.vllm.drafter import Drafter, drafter_of
-from eyas.engines.vllm.launch import CONTEXT, method_of
+from eyas.engines.vllm.launch import CONTEXT, CONTEXT_KEY, method_of
 from eyas.engines.vllm.loader import load, load_dflash, load_eagle1
 from eyas.engines.vllm.parameters import EMBEDDING, HEAD
 from eyas.engines.vllm.served import (
@@ -29,9 +29,11 @@ from eyas.engines.vllm.targets import require_capture
 from eyas.spec import (
     Claim,
     FromTarget,
+    LongContext,
     Recognised,
     Served,
     Stage,
+    assumed,
 )
 
 _MASK_FILE = "mask_embedding.pt"  # qwen3_dflash.py 929-966
@@ -87,6 +89,11 @@ class _Reading(Answer):
             )
         drafter = drafter_of(draft_config(checkpoint, self.version, method), target, self.settings)
         self.slides = drafter.slides
+        if method in ("eagle", "eagle3"):
+            self.long_context = assumed(
+                LongContext.EXTENDED, CONTEXT_KEY, whose=f"vllm {self.version}"
+            )
+            self.claims.append(claims.LONGER_CONTEXT)
         if drafter.built is DraftClass.EAGLE1:
             self._eagle1(drafter)
             return

@@ -21,13 +21,11 @@ def require_capture(target: TargetFacts | None, version: str) -> None:
         return
     if name in f"{_WITHOUT} {_WITHOUT_NEWER if newer else _WITHOUT_OLDER}".split():
         raise Refused(
-            Stage.LOAD,
-            f"the target {target.location} is a {name}, whose class does not hand over states",
+            Stage.JOIN,
+            f"the target is a {name}, whose class does not hand over states",
             claims.SUPPORTS_EAGLE3,
         )
-    raise NotCovered(
-        f"the target {target.location} is a {name}, a class that vLLM {version} does not register"
-    )
+    raise NotCovered(f"the target is a {name}, a class that vLLM {version} does not register")
 
 
 def by_transformers(target: TargetFacts | None) -> bool:

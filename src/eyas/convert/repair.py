@@ -1,0 +1,40 @@
+"""Whether a conversion would succeed: what a report asks before it advises one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import TYPE_CHECKING
+
+from eyas.checks import Repair
+from eyas.convert.objection import TargetNeededError
+from eyas.convert.plan import plan
+from eyas.errors import EyasError
+
+if TYPE_CHECKING:
+    from eyas.checkpoint import Checkpoint, TargetFacts
+
+
+def repair_of(checkpoint: Checkpoint, target: TargetFacts | None) -> Callable[[str], Repair] | None:
+    """A function that plans a conversion of `checkpoint` for an engine as it is typed, once each.
+
+    None for a checkpoint on the Hub: a plan reads every integer tensor, each in its own request.
+    """
+    if checkpoint.remote:
+        return None
+
+    @cache
+    def repair(engine: str) -> Repair:
+        from eyas.engines import EngineRef
+
+        try:
+            plan(checkpoint, EngineRef.parse(engine), target=target)
+        except TargetNeededError:
+            return Repair.WITH_TARGET
+        except EyasError:
+            return Repair.REFUSED
+        except OSError:  # a plan is tried in a temporary directory, which a check can do without
+            return Repair.UNTRIED
+        return Repair.EXACT
+
+    return repair
