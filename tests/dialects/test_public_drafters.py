@@ -152,14 +152,15 @@ def test_inspect_prints_every_fact(
         assert all(fact["whose"] for fact in assumed), name
 
 
-def test_check_judges_no_drafter_whose_kind_has_no_contract(real: Path) -> None:
+def test_no_drafter_of_a_kind_without_a_contract_passes(real: Path) -> None:
     table = {row[0].replace("/", "__"): row for row in rows(real)}
 
     assert set(table) == set(EXPECTED)
     for name, (_, _, kind, *verdicts) in table.items():
         if kind == "EAGLE-3":
             continue
-        assert all(verdict.startswith("not checked: ") for verdict in verdicts), name
+        # A tensor that is lost is a failure, whatever the arithmetic around it.
+        assert all(verdict.startswith(("not checked: ", "fail: ")) for verdict in verdicts), name
 
 
 def test_what_is_not_judged_is_no_success(
