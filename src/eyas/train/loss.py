@@ -42,7 +42,10 @@ def step_weights(weights_BT: Sequence[Tensor], steps: int) -> Tensor:
 
     A chain that reaches position j at step k started at position j-1-k, which must exist.
     """
-    sums = [sum(weight[:, 1 + step :].sum() for weight in weights_BT) for step in range(steps)]
+    sums = [
+        torch.stack([weight[:, 1 + step :].sum() for weight in weights_BT]).sum()
+        for step in range(steps)
+    ]
     return torch.stack(sums).clamp_min(1e-6)
 
 

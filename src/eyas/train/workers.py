@@ -7,12 +7,13 @@ are added up in a fixed order.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from copy import deepcopy
 from typing import TypeVar
 
 import torch
+from torch import Tensor
 
 from eyas.model.drafter import Drafter
 
@@ -46,18 +47,22 @@ class Workers:
         `backward` is given a drafter and a part, and leaves gradients in the drafter's parameters.
         """
         first, *others = self._replicas[: len(parts)]
-        weights = list(first.parameters())
+        weights: list[Tensor] = list(first.parameters())
         for replica in others:
             with torch.no_grad():
-                torch._foreach_copy_(list(replica.parameters()), weights)
+                torch._foreach_copy_([*replica.parameters()], weights)
         for replica in (first, *others):
             replica.zero_grad(set_to_none=True)
         results = list(self._pool.map(backward, (first, *others), parts))
         for replica in others:
-            added = [weight.grad for weight in replica.parameters()]
-            torch._foreach_add_([weight.grad for weight in weights], added)
+            torch._foreach_add_(_gradients(weights), _gradients(replica.parameters()))
         return results
 
     def close(self) -> None:
         """End the threads."""
         self._pool.shutdown()
+
+
+def _gradients(weights: Iterable[Tensor]) -> list[Tensor]:
+    gradients = [weight.grad for weight in weights]
+    return [gradient for gradient in gradients if gradient is not None]
