@@ -115,7 +115,7 @@ def read(
     assert set(found.roles(checkpoint)) == set(checkpoint.tensors)
     assert (
         spec.unjudged
-        == f"eyas reads {spec.name} drafters, and has no contract of how engines" + (" serve them")
+        == f"eyas reads {spec.name} drafters, and has no contract of how engines draft with them"
     )
     return spec
 

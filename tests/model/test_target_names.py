@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -24,9 +25,11 @@ def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     snapshot.mkdir(parents=True)
     patterns: list[str] = []
 
-    def answer(_: Any, repo: str, **__: Any) -> None:
+    def answer(_: Any, repo: str, **__: Any) -> SimpleNamespace:
         if repo != "org/model":
             raise RepositoryNotFoundError.__new__(RepositoryNotFoundError, "no")
+        held = [SimpleNamespace(rfilename=name) for name in ("config.json", "model.safetensors")]
+        return SimpleNamespace(sha=COMMIT, siblings=held)
 
     def download(*_: Any, allow_patterns: list[str], **__: Any) -> str:
         patterns.extend(allow_patterns)
@@ -35,6 +38,7 @@ def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
     monkeypatch.setattr(HfApi, "model_info", answer)
     config = str(snapshot / "config.json")
+    monkeypatch.setattr(huggingface_hub, "get_hf_file_metadata", lambda *_, **__: None)
     monkeypatch.setattr(huggingface_hub, "hf_hub_download", lambda *_, **__: config)
     monkeypatch.setattr(huggingface_hub, "snapshot_download", download)
     monkeypatch.chdir(tmp_path)
@@ -70,5 +74,5 @@ def test_an_unreachable_hub_is_a_failed_fetch(
         raise OSError("no route")
 
     monkeypatch.setattr(huggingface_hub, "hf_hub_download", unreachable)
-    with pytest.raises(FetchError, match="fetching org/model from the Hub failed: no route"):
+    with pytest.raises(FetchError, match=r"config\.json of org/model.*no route"):
         target_directory("org/model")

@@ -30,7 +30,7 @@ def chain_attention(
     """Values mixed for each query: shared keys up to its own slot, and the slot's `own` keys."""
     if q.shape[2] > k.shape[2]:
         raise ValueError(f"{q.shape[2]} slots ask, but only {k.shape[2]} have keys")
-    if q.device.type != "cpu":
+    if q.device.type == "cuda":
         return flex_chain(compiled_flex(), q, k, v, own, scale)
     flat = [tensor for pair in own for tensor in pair]
     mixed: Tensor = _ChainAttention.apply(q, k, v, scale, *flat)  # type: ignore[no-untyped-call]
@@ -159,7 +159,8 @@ def _attend_backward(
 
 
 def _has_kernel(q: Tensor, v: Tensor) -> bool:
-    return q.shape[-1] == v.shape[-1]  # which latent attention's are not
+    # latent attention's values are narrower than its keys
+    return q.device.type == "cpu" and q.shape[-1] == v.shape[-1]
 
 
 def _scores(q: Tensor, k: Tensor, *, causal: bool, scale: float) -> Tensor:
