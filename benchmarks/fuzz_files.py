@@ -64,6 +64,9 @@ def _weights(mutant: Mutant, dice: Random, *, damaged: bool) -> dict[str, RawFil
     return files
 
 
+HELD_BYTES = 2**24
+
+
 def _encode(
     mutant: Mutant, tensors: list[tuple[str, Any]], dice: Random, *, damaged: bool
 ) -> RawFile:
@@ -75,7 +78,8 @@ def _encode(
         size = (prod(shape) * DTYPE_BITS[dtype] + 7) // 8
         entry = {"dtype": dtype, "shape": list(shape), "data_offsets": [at, at + size]}
         entries.append((name, entry))
-        if raw is not None and len(raw) == size:
+        # behind gigabytes of a resized tensor the bytes stay a hole of the sparse file
+        if raw is not None and len(raw) == size and at < HELD_BYTES:
             data.extend(bytes(at - len(data)))
             data.extend(raw)
         at += size
