@@ -47,7 +47,7 @@ def replay(
         cache.rollback(begin)
         hidden_1TH = conditioned(drafter, target, _between(reading, begin, seen))
         drafts_1K = draft_chain(drafter, ids_1T[:, begin + 1 : seen + 1], hidden_1TH, cache, steps)
-        pairs = zip(drafts_1K[0].tolist(), ids[seen + 1 :], strict=False)
+        pairs = zip(drafts_1K[0].tolist(), ids[seen + 1 : seen + 1 + steps], strict=True)
         accepted.append(sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs)))
         begin, seen = seen, seen + accepted[-1] + 1
     return Acceptance.of(steps, accepted)
@@ -60,11 +60,11 @@ def _read(
     ids_1T = torch.tensor([list(ids)], device=target.embedding_VH.device)
     cache = target.new_cache(1, len(ids) + beyond)
     reading = read_prompt(target, ids_1T, cache, boundaries)
-    last = reading
+    final_1TH = reading.final_BTH
     for _ in range(beyond):
-        next_11 = target.logits(last.final_BTH[:, -1:]).argmax(dim=-1)
+        next_11 = target.logits(final_1TH[:, -1:]).argmax(dim=-1)
         ids_1T = torch.cat([ids_1T, next_11], dim=1)
-        last = target.forward(next_11, cache, boundaries)
+        final_1TH = target.forward(next_11, cache).final_BTH
     return ids_1T, reading
 
 
