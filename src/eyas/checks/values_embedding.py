@@ -85,6 +85,7 @@ def _compared(
         for checkpoint, header in ((draft, mine), (target, other))
     ]
     cosines, equal = [], 0
+    # the smaller vocabulary ends it: the rows behind it have no counterpart
     for left, right in zip(*sides, strict=False):
         a = decode(left, mine.dtype).reshape(-1, width)
         b = decode(right, other.dtype).reshape(-1, width)
