@@ -262,6 +262,17 @@ def test_a_key_that_is_needed_is_named(drafter: Path, missing: str) -> None:
         dialects.read(open_checkpoint(drafter))
 
 
+def test_layers_that_would_take_for_ever_are_refused(drafter: Path) -> None:
+    key = b"eagle3.block_count" + (4).to_bytes(4, "little")
+    raw = drafter.read_bytes()
+    assert raw.count(key) == 1
+    at = raw.index(key) + len(key)
+    drafter.write_bytes(raw[:at] + (10**9).to_bytes(4, "little") + raw[at + 4 :])
+
+    with pytest.raises(CheckpointError, match="block_count is 1000000000, and eyas reads"):
+        open_checkpoint(drafter)
+
+
 def test_no_engine_and_no_conversion_takes_it_for_safetensors(drafter: Path) -> None:
     from eyas.checks import check
     from eyas.convert.plan import plan

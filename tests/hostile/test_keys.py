@@ -12,6 +12,7 @@ from benchmarks.fuzz_specimens import specimens
 from eyas.checkpoint import open_checkpoint, open_target, write_sparse
 from eyas.checks import as_trained, report_on, require_fit
 from eyas.checks.render import Format, render
+from eyas.dialects.block import BLOCK_KEYS
 from eyas.dialects.unread import DRAFTER_KEYS, LAYER_KEYS
 from eyas.engines import EngineRef, Launch, read
 from eyas.errors import CheckpointError, EyasError, NotADrafterError, TargetError
@@ -46,6 +47,10 @@ READ: dict[str, dict[str, frozenset[str]]] = {
         | {"architectures", "speculators_model_type", "transformer_layer_config"},
         "transformer_layer_config": LAYER_KEYS,
         "speculators_config": frozenset({"speculators_config", "verifier", "algorithm"}),
+    },
+    "block": {
+        "": LAYER_KEYS | BLOCK_KEYS,
+        "dflash_config": BLOCK_KEYS | {"dflash_config", "projector_type"},
     },
 }
 PLACES = [
@@ -112,7 +117,7 @@ def drafters(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     found = {specimen.name: specimen for specimen in specimens(folder / "specimens")}
     drafters = {}
     for form in READ:
-        specimen = found[f"nested ids as {form}"]
+        specimen = found["Qwen3DSparkModel" if form == "block" else f"nested ids as {form}"]
         headers = {name: (dtype, shape) for name, (dtype, shape, _) in specimen.tensors.items()}
         drafters[form] = write_sparse(folder / form, specimen.config, headers)
         (drafters[form] / "sound.json").write_text(json.dumps(specimen.config))

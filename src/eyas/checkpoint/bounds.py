@@ -8,7 +8,7 @@ from typing import Any
 from eyas.errors import CheckpointError
 
 # The largest public model has some 130 layers, the widest fusion takes 5 states.
-_MOST = {"num_hidden_layers": 1000, "num_aux_hidden_states": 64}
+_MOST = {"num_hidden_layers": 1000, "eagle3.block_count": 1000, "num_aux_hidden_states": 64}
 _MOST_IDS = 64
 _IDS = "layer_ids"
 

@@ -184,6 +184,7 @@ def open_checkpoint(location: str | Path, *, weights: bool = False) -> Checkpoin
 def _open_gguf(location: str, place: Place) -> Checkpoint:
     file = place.file or ""
     config, tensors = read_gguf(place.directory, file)
+    require_bounded(config, file)
     return Checkpoint(
         location=location,
         directory=place.directory,

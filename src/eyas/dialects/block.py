@@ -86,6 +86,10 @@ class BlockSource:
         """The whole number in the first section that has it."""
         return first(section.integer(key) for section in self.own)
 
+    def size(self, key: str) -> Fact[int] | None:
+        """The number of at least 1 in the first section that has it."""
+        return first(section.size(key) for section in self.own)
+
     def flag(self, key: str) -> Fact[bool] | None:
         """The flag in the first section that has it."""
         return first(section.flag(key) for section in self.own)
@@ -126,7 +130,7 @@ def read_block(source: BlockSource) -> DFlashSpec:
         layer.size("hidden_size") or tensors.rows("norm.weight") or tensors.rows("fc.weight"),
         layer.place("hidden_size"),
     )
-    target_hidden_size = source.integer("target_hidden_size") or assumed(
+    target_hidden_size = source.size("target_hidden_size") or assumed(
         hidden_size.value, source.place("target_hidden_size"), whose=source.whose
     )
     num_layers = needed(
@@ -185,7 +189,7 @@ def read_block(source: BlockSource) -> DFlashSpec:
 
 def _block_size(source: BlockSource) -> Fact[int | None]:
     place = source.place("block_size")
-    stated = source.integer("block_size")
+    stated = source.size("block_size")
     if stated is None and source.usual_block is not None:
         return assumed(source.usual_block, place, whose=source.whose)
     return or_absent(stated, place)
