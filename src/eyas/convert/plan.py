@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from eyas.checkpoint import Format
+from eyas.checkpoint import SINGLE_FILES, Format
 from eyas.checkpoint.header import TORCH_NAMES
 from eyas.checks import Trained, as_trained
 from eyas.checks.unscaled import unscaled
@@ -100,7 +100,7 @@ def convertible(trained: Trained) -> Eagle3Spec:
         raise ConversionError(
             f"{location} is {spec.name}, which {why}", hint=f"eyas inspect {location}"
         )
-    if trained.checkpoint.format is not Format.SAFETENSORS:
+    if trained.checkpoint.format is Format.GGUF:
         raise ConversionError(
             f"{location} is a {trained.checkpoint.format} file, whose q and k have their rows in"
             " another order, and convert changes no byte",
@@ -112,7 +112,7 @@ def convertible(trained: Trained) -> Eagle3Spec:
             hint=f"eyas inspect {location}",
         )
     rival = trained.checkpoint.rival
-    if rival is not None and not location.endswith(".safetensors"):
+    if rival is not None and not location.endswith(SINGLE_FILES):
         raise ConversionError(
             f"{location} also holds {rival}, and which of its weight files are the drafter is not"
             " said",

@@ -27,10 +27,10 @@ def trained_drafter(checkpoint: Checkpoint, target: Target) -> Drafter:
     dialect, spec = dialects.read(checkpoint)
     if not isinstance(spec, Eagle3Spec):
         raise UnsupportedError(f"`{checkpoint.location}` is no EAGLE-3 drafter: {spec.unjudged}")
-    if checkpoint.format is not Format.SAFETENSORS:
+    if checkpoint.format is Format.GGUF:
         raise UnsupportedError(
             f"`{checkpoint.location}` is a {checkpoint.format} file, and eyas computes with"
-            " safetensors alone"
+            " safetensors or a pickle of weights"
         )
     drafter = Drafter(spec, embedding=target.embedding_VH, head=target.head_VH)
     shapes = {role: tuple(held.shape) for role, held in drafter.state_dict().items()}
