@@ -142,16 +142,21 @@ def _require_weights(records: Mapping[str, StoredRecord], read: Read, where: str
     if "data.pkl" not in records:
         raise CheckpointError(f"{where} has no data.pkl, so it holds no weights", hint=_REPAIR)
     version = read_text(read, records.get(".data/version", records.get("version")), where)
-    if version not in {str(number) for number in _VERSIONS}:
+    if version is None or version.strip() not in {str(number) for number in _VERSIONS}:
         raise CheckpointError(
-            f"{where} is in version {version} of torch's format, and eyas reads 1 to 10",
+            f"{where} is in version {version!r} of torch's format, and eyas reads 1 to 10",
             hint="save it again with another version of torch",
         )
     order = read_text(read, records.get("byteorder"), where)
     if order not in (None, "little"):  # torch before 2.1 did not say, and was little-endian
         raise CheckpointError(
-            f"{where} holds numbers of the byte order {order}, and eyas reads little-endian ones",
+            f"{where} holds numbers of the byte order {order!r}, and eyas reads little-endian ones",
             hint="save it again on a little-endian machine",
+        )
+    alignment = read_text(read, records.get(".storage_alignment"), where)
+    if alignment is not None and not (alignment.isascii() and alignment.isdigit()):
+        raise CheckpointError(
+            f"{where} aligns its storages to {alignment!r}, which is no number", hint=_REPAIR
         )
     if records["data.pkl"].nbytes > MAX_PROGRAM:
         raise CheckpointError(

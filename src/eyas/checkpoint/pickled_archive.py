@@ -25,7 +25,9 @@ _MAX_DIRECTORY = 32 * 2**20
 _MAX_TEXT = 64  # bytes, of the records that hold a number or a word
 _END, _END64, _LOCATOR = b"PK\5\6", b"PK\6\6", b"PK\6\7"
 _ENTRY, _LOCAL = b"PK\1\2", b"PK\3\4"
-_ENCRYPTED, _NO_LONGER = 1, (0xFFFF, 0xFFFFFFFF)  # what stands where zip64 has the number
+_NO_LONGER = (0xFFFF, 0xFFFFFFFF)  # what stands where zip64 has the number
+_ENCRYPTED, _FOLDER = 0x1, 0x10
+_PLAIN = 0x808  # sizes behind the bytes, names in UTF-8: flags that leave the bytes as they are
 
 Read = Callable[[int, int], bytes]  # of a position and a length; fewer bytes where the file ends
 
@@ -79,7 +81,7 @@ def read_text(read: Read, record: StoredRecord | None, where: str) -> str | None
         return None
     if record.nbytes > _MAX_TEXT:
         raise _unsound(where, f"a record of one word has {record.nbytes} bytes")
-    return read(record.start, record.nbytes).decode("ascii", "replace").strip()
+    return read(record.start, record.nbytes).decode("ascii", "replace")
 
 
 def _directory(read: Read, size: int, where: str) -> tuple[int, int, int]:
@@ -95,9 +97,9 @@ def _directory(read: Read, size: int, where: str) -> tuple[int, int, int]:
         end64 = read(at, 56) if at <= size - 56 else b""
         if len(end64) < 56 or not end64.startswith(_END64) or at + 56 + 20 + 22 != size:
             raise _unsound(where, "the end of its directory is not where it says")
-        disks, own, count, length, begin = struct.unpack("<16xQQQQQ", end64)
-        if disk or all_disks != 1 or own != count:
-            raise _unsound(where, "it is a part of an archive on several disks")
+        own_length, disks, own, count, length, begin = struct.unpack("<4xQ4xQQQQQ", end64)
+        if disk or all_disks != 1 or own != count or own_length != len(end64) - 12:
+            raise _unsound(where, "the end of its directory does not add up")
     elif count in _NO_LONGER or length in _NO_LONGER or begin in _NO_LONGER:
         raise _unsound(where, "its directory lacks the numbers of its zip64 form")
     if disks or comment:
@@ -116,8 +118,8 @@ def _entries(directory: bytes, count: int, where: str) -> list[_Entry]:
         fixed = directory[at : at + 46]
         if len(fixed) < 46 or not fixed.startswith(_ENTRY):
             raise _unsound(where, "its directory lists fewer records than it says")
-        flags, method, packed, nbytes, name, extra, comment, disk, header = struct.unpack(
-            "<8xHH8xIIHHHH6xI", fixed
+        flags, method, packed, nbytes, name, extra, comment, disk, traits, header = struct.unpack(
+            "<8xHH8xIIHHHH2xII", fixed
         )
         at += 46
         label = _name(directory[at : at + name], where)
@@ -130,8 +132,10 @@ def _entries(directory: bytes, count: int, where: str) -> list[_Entry]:
         )
         if flags & _ENCRYPTED:
             raise _unsound(where, f"the record {label!r:.80} is encrypted")
-        if method or packed != nbytes:
+        if method or packed != nbytes or flags & ~_PLAIN:
             raise _unsound(where, f"the record {label!r:.80} is compressed, as torch writes none")
+        if traits & _FOLDER:  # torch reads nothing of it, and leaves the tensor's memory as it was
+            raise _unsound(where, f"the record {label!r:.80} is marked as a folder")
         if disk:
             raise _unsound(where, f"the record {label!r:.80} is on another disk")
         entries.append(_Entry(name=label, header=header, nbytes=nbytes))
@@ -177,7 +181,7 @@ def _start(read: Read, entry: _Entry, where: str) -> int:
     if len(fixed) < 30 or not fixed.startswith(_LOCAL):
         raise _unsound(where, f"the record {entry.name!r:.80} is not where the directory says")
     flags, method, name, extra = map(int, struct.unpack("<6xHH16xHH", fixed))
-    if flags & _ENCRYPTED or method:
+    if flags & ~_PLAIN or method:
         raise _unsound(where, f"the record {entry.name!r:.80} is packed, by its own header")
     if read(entry.header + 30, name) != entry.name.encode():
         raise _unsound(where, f"the record {entry.name!r:.80} has another name in its own header")

@@ -19,7 +19,7 @@ from typing import Any
 from eyas.errors import CheckpointError
 
 MAX_PROGRAM = 8 * 2**20  # bytes; a tensor takes some 200
-_MOST_STEPS = 2**20
+_MOST_STEPS = 2**18  # a tensor takes some 20
 _BEWARE = "do not load it elsewhere: get the drafter as safetensors, from who made it"
 
 TABLE = "collections.OrderedDict"

@@ -165,7 +165,7 @@ class WeightsPickled(TrainedRule):
         if checkpoint.format is not Format.PICKLE:
             return
         yield self.finding(
-            place=checkpoint.files[0],
+            place=f"{checkpoint.files[0]} :: data.pkl",
             message="the weights are a pickle, read as weights only: nothing of it was run; eyas"
             " convert writes them as safetensors",
             expected="safetensors",
