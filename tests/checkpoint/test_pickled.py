@@ -15,13 +15,13 @@ from typing import Any
 
 import pytest
 import torch
-from tests.checkpoint.torch_archive import archive, table, tail, tensor, weights
+from tests.checkpoint.torch_archive import PICKLE, archive, table, tail, tensor, weights
 from torch import Tensor, nn
 
 from eyas.checkpoint import Checkpoint, Format, open_checkpoint
 from eyas.errors import CheckpointError
 
-PICKLE, INDEX = "pytorch_model.bin", "pytorch_model.bin.index.json"
+INDEX = "pytorch_model.bin.index.json"
 DTYPES = {
     torch.float64: "F64",
     torch.float32: "F32",

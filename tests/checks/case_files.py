@@ -18,8 +18,7 @@ import struct
 from pathlib import Path
 from typing import Any
 
-import torch
-from safetensors.torch import load_file
+from tests.checkpoint.torch_archive import pickle_weights
 
 from eyas.checkpoint import open_checkpoint, open_target, write_sparse
 from eyas.checks import Report, check
@@ -40,9 +39,7 @@ def written(folder: Path, place: Path) -> Path:
     """The drafter of `folder` as a new directory at `place`: holes, and the numbers that matter."""
     directory = _written(folder, "", place)
     if expectation(folder).get("pickled", False):
-        weights = directory / "model.safetensors"
-        torch.save(load_file(weights), directory / "pytorch_model.bin")
-        weights.unlink()
+        pickle_weights(directory)
     return directory
 
 
