@@ -19,6 +19,7 @@ from eyas.checkpoint.place import GGUF_SUFFIX, Place, locate
 from eyas.checkpoint.regular import regular_file
 from eyas.checkpoint.repository import Repository
 from eyas.checkpoint.shards import read_shards
+from eyas.checkpoint.spans import Span
 from eyas.errors import CheckpointError, reason_of
 
 _CHUNK = 16 * 2**20
@@ -93,22 +94,15 @@ class Checkpoint:
 
     def chunks(self, name: str) -> Iterator[bytes]:
         """The bytes of tensor `name` in pieces of at most 16 MiB; raises CheckpointError."""
-        header = self.tensors.get(name)
-        if header is None:
-            raise CheckpointError(
-                f"{self.location} has no tensor {name!r}",
-                hint="list its tensors with eyas inspect",
-            )
-        if header.start is None:
-            raise CheckpointError(f"{self.place(name)} is a header without bytes")
+        header, start = self._stored(name)
         if self.repository is not None and header.file in self.remote:
-            yield from self.repository.chunks(header.file, header.start, header.nbytes)
+            yield from self.repository.chunks(header.file, start, header.nbytes)
             return
         path = regular_file(self.directory, header.file)
         left = header.nbytes
         try:
             with path.open("rb") as file:
-                file.seek(header.start)
+                file.seek(start)
                 while left:
                     chunk = file.read(min(left, _CHUNK))
                     if not chunk:
@@ -122,6 +116,25 @@ class Checkpoint:
             raise CheckpointError(
                 f"{path} cannot be read: {reason_of(error)}", hint="check its permissions"
             ) from None
+
+    def span(self, name: str) -> Span | None:
+        """Where the bytes of tensor `name` lie; None on the Hub. Raises CheckpointError."""
+        header, start = self._stored(name)
+        if self.repository is not None and header.file in self.remote:
+            return None
+        return Span(regular_file(self.directory, header.file), start)
+
+    def _stored(self, name: str) -> tuple[TensorHeader, int]:
+        """The header of tensor `name`, and the position of its first byte."""
+        header = self.tensors.get(name)
+        if header is None:
+            raise CheckpointError(
+                f"{self.location} has no tensor {name!r}",
+                hint="list its tensors with eyas inspect",
+            )
+        if header.start is None:
+            raise CheckpointError(f"{self.place(name)} is a header without bytes")
+        return header, header.start
 
     def read_bytes(self, name: str) -> bytes:
         """The bytes of tensor `name`, little-endian and row-major; raises CheckpointError."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from eyas.checks import as_trained
 from eyas.convert.plan import Plan, plan, tensors_of
 from eyas.convert.recheck import changed_bytes, objections
-from eyas.errors import ConversionError
+from eyas.errors import CheckpointError, ConversionError
 
 if TYPE_CHECKING:
     from eyas.checkpoint import Checkpoint, TargetFacts
@@ -54,10 +54,11 @@ def convert(
     back as what was trained, and CheckpointError when `out` exists or cannot be written; there is
     then no new `out`.
     """
-    from eyas.checkpoint import open_checkpoint, require_new, write_checkpoint
+    from eyas.checkpoint import Unchanged, open_checkpoint, require_new, write_checkpoint
 
     final = Path(out).expanduser().absolute()
     require_new(final)  # before the work of planning
+    source = Unchanged.since(checkpoint)
     chosen = plan(checkpoint, ref, target=target)
     trained = as_trained(checkpoint, target=target)
 
@@ -65,19 +66,24 @@ def convert(
         written = open_checkpoint(stage)
         faults = [objection.text for objection in objections(trained, written, ref)]
         faults += changed_bytes(checkpoint, written, chosen.renames)
+        source.require()
         if faults:
             raise ConversionError(
                 f"what was written for {ref} does not read back as what was trained: {faults[0]}",
                 hint="nothing was kept; please report it",
             )
 
-    write_checkpoint(
-        final,
-        chosen.config,
-        tensors_of(checkpoint, chosen.renames),
-        extra_files=_companions(checkpoint.directory),
-        verify=verify,
-    )
+    try:
+        write_checkpoint(
+            final,
+            chosen.config,
+            tensors_of(checkpoint, chosen.renames),
+            extra_files=_companions(checkpoint.directory),
+            verify=verify,
+        )
+    except (CheckpointError, ConversionError):
+        source.require()  # where it changed, that is why
+        raise
     return ConversionResult(
         plan=chosen,
         directory=Path(out),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -149,21 +149,17 @@ def convertible(trained: Trained) -> Eagle3Spec:
 
 
 def tensors_of(checkpoint: Checkpoint, renames: Iterable[Rename]) -> dict[str, TensorBytes]:
-    """The tensors of `checkpoint` under their new names, read in pieces when they are written."""
+    """The tensors of `checkpoint` under their new names, read when they are written."""
     from eyas.checkpoint import TensorBytes
 
     return {
         rename.after: TensorBytes(
             dtype=checkpoint.tensors[rename.before].dtype,
             shape=checkpoint.tensors[rename.before].shape,
-            data=_chunks(checkpoint, rename.before),
+            data=checkpoint.span(rename.before) or partial(checkpoint.chunks, rename.before),
         )
         for rename in renames
     }
-
-
-def _chunks(checkpoint: Checkpoint, name: str) -> Callable[[], Iterable[bytes]]:
-    return partial(checkpoint.chunks, name)
 
 
 def _candidate(trained: Trained, spec: Eagle3Spec, writer: Writer, ref: EngineRef) -> Plan:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import fields, is_dataclass
-from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 from eyas.checks import NO_TARGET, Severity, Trained, View, as_trained, compare_view
@@ -80,16 +79,10 @@ def changes(before: object, after: object, path: str = "") -> Iterator[str]:
 
 def changed_bytes(before: Checkpoint, after: Checkpoint, renames: Iterable[Rename]) -> list[str]:
     """The tensors whose type, shape or bytes are not those of the source."""
+    from eyas.checkpoint import same_bytes
+
     return [
         f"{rename.after} differs from {rename.before}"
         for rename in renames
-        if not _same(before, rename.before, after, rename.after)
+        if not same_bytes(before, rename.before, after, rename.after)
     ]
-
-
-def _same(before: Checkpoint, name: str, after: Checkpoint, renamed: str) -> bool:
-    old, new = before.tensors[name], after.tensors.get(renamed)
-    if new is None or (old.dtype, old.shape) != (new.dtype, new.shape):
-        return False
-    pairs = zip_longest(before.chunks(name), after.chunks(renamed))
-    return all(left == right for left, right in pairs)
