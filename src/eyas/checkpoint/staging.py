@@ -114,8 +114,8 @@ def _missing(folder: Path) -> list[Path]:
 
 
 def _remove(draft: Path) -> None:
-    if draft.is_dir():
-        shutil.rmtree(draft, ignore_errors=True)
-    else:
-        with suppress(OSError):  # it is not there, or nothing there can be changed
+    with suppress(OSError):  # it is not there, or nothing there can be changed
+        if draft.is_dir():
+            shutil.rmtree(draft, ignore_errors=True)
+        else:
             draft.unlink()
