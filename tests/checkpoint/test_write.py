@@ -9,6 +9,7 @@ import stat
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -299,9 +300,13 @@ def test_an_extra_file_may_not_have_the_name_of_a_shard(tmp_path: Path) -> None:
 def test_what_is_refused_while_the_disk_writes_is_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refuse(_: int) -> None:
-        raise OSError(5, "Input/output error")
+    def refuse(descriptor: int) -> None:
+        # Once told, the kernel does not tell it to who asks next.
+        if threading.current_thread() is not threading.main_thread():
+            raise OSError(5, "Input/output error")
+        sync(descriptor)
 
+    sync = os.fsync
     monkeypatch.setattr(os, "fsync", refuse)
     tensors = {"x": TensorBytes(dtype="U8", shape=(1,), data=b"x")}
     with pytest.raises(CheckpointError, match="cannot be written: input/output error"):
