@@ -33,6 +33,13 @@ class ConversionResult:
     directory: Path
     nbytes: int  # of all tensors, each compared with its source
 
+    def json(self) -> str:
+        """The result for a program: the plan, where it was written, and how much was compared."""
+        import json
+
+        written = {"directory": str(self.directory), "bytes_compared": self.nbytes}
+        return json.dumps(self.plan.summary() | written, indent=2, allow_nan=False) + "\n"
+
     def text(self) -> str:
         """The result for a reader."""
         made = self.plan
