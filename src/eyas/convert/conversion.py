@@ -81,7 +81,7 @@ def convert(
 
     def verify(stage: Path) -> None:
         written = open_checkpoint(stage)
-        against = objections(chosen.spec, target, written, goal, launch)
+        against = objections(chosen.spec, target, written, goal, launch, chosen.copied)
         faults = [o.text for o in against] + changed_numbers(chosen, written)
         source.require()
         if faults:

@@ -20,7 +20,8 @@ class Objection:
 
     `stage` is where the engine stops, None where it serves. `skipped` says that a check could not
     run, `needs_target` that knowing the target could settle it. `unstated` is the place of a key
-    that the drafter's config would have to state.
+    that the drafter's config would have to state. `replaced` says that the engine puts the target's
+    embedding in the place of the drafter's own.
     """
 
     text: str
@@ -28,6 +29,7 @@ class Objection:
     skipped: bool = False
     needs_target: bool = False
     unstated: str | None = None
+    replaced: bool = False
 
     @property
     def in_drafter(self) -> bool:

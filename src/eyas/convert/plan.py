@@ -34,7 +34,8 @@ class PlannedTensor:
 class Plan:
     """What a conversion will write, and the drafter that it must then be.
 
-    `changes` says what is done beyond names and keys.
+    `changes` says what is done beyond names and keys. `copied` says that the drafter's embedding has
+    the target's numbers, so that an engine may use either.
     """
 
     source: str
@@ -47,6 +48,7 @@ class Plan:
     tensors: tuple[PlannedTensor, ...]
     config: Mapping[str, Any]
     changes: tuple[str, ...]
+    copied: bool = False
 
     @property
     def renamed(self) -> tuple[PlannedTensor, ...]:

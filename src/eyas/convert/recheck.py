@@ -12,6 +12,7 @@ from eyas.checks.rules.boundaries import BoundariesShifted
 from eyas.checks.rules.config import EngineRefuses
 from eyas.checks.rules.positions import PositionsDiffer
 from eyas.checks.rules.target import PositionsBelowTarget
+from eyas.checks.rules.vocabulary import EmbeddingReplaced
 from eyas.convert.goal import DialectGoal, Goal
 from eyas.convert.objection import Objection
 from eyas.convert.plan import Plan
@@ -30,8 +31,12 @@ def objections(
     written: Checkpoint,
     goal: Goal,
     launch: Launch | None = None,
+    copied: bool = False,
 ) -> list[Objection]:
-    """Why `written` is not the drafter of `spec`, to its own dialect or to `goal`; else empty."""
+    """Why `written` is not the drafter of `spec`, to its own dialect or to `goal`; else empty.
+
+    `copied` says that its embedding has the target's numbers, which may then stand in its place.
+    """
     from eyas import engines
 
     again = as_trained(written, target=target)
@@ -54,11 +59,13 @@ def objections(
             needs_target=target is None
             and f.code == BoundariesShifted.code
             and f.severity is Severity.WARNING,
+            replaced=f.code == EmbeddingReplaced.code,
             unstated=f.place if f.code == PositionsDiffer.code and no_limit else None,
         )
         for f in findings
         # Its own limit is no change: no way of writing it has another.
-        if f.severity is not Severity.INFO and f.code != PositionsBelowTarget.code
+        if (f.severity is not Severity.INFO and f.code != PositionsBelowTarget.code)
+        or (f.code == EmbeddingReplaced.code and not copied)
     ]
     found += [
         Objection(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from eyas.checkpoint import Format
@@ -10,7 +11,11 @@ from eyas.checkpoint.header import TORCH_NAMES
 from eyas.checks import Trained, as_trained
 from eyas.convert.edits.boundaries import with_default_boundaries, with_stated_boundaries
 from eyas.convert.edits.maps import with_mask, with_sorted_offsets, without_mask
-from eyas.convert.edits.ownership import with_own_embedding, with_own_head
+from eyas.convert.edits.ownership import (
+    has_targets_embedding,
+    with_own_embedding,
+    with_own_head,
+)
 from eyas.convert.goal import DialectGoal, Goal
 from eyas.convert.material import Material, is_weight, material_of
 from eyas.convert.objection import Objection, refusal
@@ -25,6 +30,9 @@ from eyas.errors import ConversionError
 if TYPE_CHECKING:
     from eyas.checkpoint import Checkpoint, TargetFacts
     from eyas.engines import Launch
+
+
+_COPIED = "the engine uses the target's embedding, whose numbers the drafter's own has"
 
 
 def search(
@@ -57,6 +65,11 @@ def search(
                 unwritten.append(error)
                 continue
             found = objections(candidate.spec, target, candidate.imagined(), goal, launch)
+            if found and all(objection.replaced for objection in found):
+                copied = has_targets_embedding(form, target)
+                if copied:
+                    return replace(candidate, copied=True, changes=(*candidate.changes, _COPIED))
+                found = [replace(o, needs_target=copied is None) for o in found]
             if not found:
                 return candidate
             against.append(found)

@@ -96,6 +96,16 @@ def without_own_head(material: Material, target: TargetFacts | None) -> Material
     )
 
 
+def has_targets_embedding(material: Material, target: TargetFacts | None) -> bool | None:
+    """Whether the drafter's own embedding has the target's numbers; None where nobody can tell."""
+    own = material.parts[EMBEDDING]
+    try:
+        theirs = _of_target(target, EMBEDDING, own.rows.shape[0], material.spec)
+    except ConversionError:
+        return None
+    return same_numbers(own.rows, theirs.rows)
+
+
 def _of_target(target: TargetFacts | None, role: str, count: int | None, spec: Eagle3Spec) -> Part:
     """The target's embedding or head, cut to `count` rows where it has more."""
     what = "embedding" if role == EMBEDDING else "head"
