@@ -17,7 +17,7 @@ from eyas.dialects.dialect import Maps
 from eyas.dialects.flat import flat_keys, flat_roles, has_eagle3_tensors, read_flat
 from eyas.dialects.keys import architectures
 from eyas.dialects.names import named
-from eyas.dialects.reach import EITHER, Reach, require_within
+from eyas.dialects.reach import EITHER, OWN, Reach, require_within
 from eyas.dialects.rope_reach import FACTOR_ALONE, type_and_factor
 from eyas.dialects.stating import after_layers, dtype_key, layer_keys, require_eagle3, tensor_names
 from eyas.spec import DraftSpec, Eagle3Spec
@@ -34,12 +34,13 @@ _REACH = Reach(
     dialect=name,
     code=_WHOSE,
     maps=maps,
-    equal_map=False,  # inference/models/eagle3/eagle3_model.py:380-382 deletes it
+    equal_map="identity",  # inference/models/eagle3/eagle3_model.py:380-382 deletes it
     layer_ids=_IDS,
     ascending=False,
     counts=(3,),  # llama_eagle3.py:555
     target_width=False,  # the same line, though its inference could
     embedding=EITHER,  # ZeRO-3 leaves it out, and inference loads a stored one over the target's
+    head=OWN,
     bias="none",
     qk_norm=False,
     latent=False,

@@ -17,7 +17,7 @@ from eyas.dialects.dialect import Maps
 from eyas.dialects.flat import flat_keys, flat_roles, has_eagle3_tensors, read_flat
 from eyas.dialects.keys import architectures
 from eyas.dialects.names import named
-from eyas.dialects.reach import EITHER, Reach, require_within
+from eyas.dialects.reach import EITHER, OWN, Reach, require_within
 from eyas.dialects.rope_reach import FACTOR_ALONE, type_and_factor
 from eyas.dialects.stating import dtype_key, layer_keys, require_eagle3, tensor_names
 from eyas.errors import ConversionError
@@ -34,12 +34,13 @@ _REACH = Reach(
     dialect=name,
     code=_WHOSE,
     maps=maps,
-    equal_map=False,  # vocabularies of one size: d2t is not looked at (model/cnets.py)
+    equal_map="identity",  # vocabularies of one size: d2t is not looked at (model/cnets.py)
     layer_ids=None,
     ascending=True,
     counts=(3,),
     target_width=True,
     embedding=EITHER,  # a stored one is loaded over the target's (model/ea_model.py)
+    head=OWN,
     bias="none",
     qk_norm=False,
     latent=False,

@@ -9,6 +9,7 @@ frequency. Where it trained with plain RoPE it exports a yarn scaling, for use b
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any, Literal
@@ -42,12 +43,13 @@ _HUGGING_FACE = Reach(
     dialect=name,
     code="ModelOpt 0.47.0's Hugging Face export",
     maps=maps,
-    equal_map=False,  # speculative/plugins/modeling_eagle.py:50
+    equal_map="none",  # speculative/plugins/modeling_eagle.py:50
     layer_ids=IDS,
     ascending=True,  # speculative/plugins/hf_eagle.py:405
     counts=(),  # as many as there are ids (modeling_eagle.py:60-64)
     target_width=False,  # the same lines
     embedding=TARGETS,  # export/plugins/hf_spec_export.py, LLAMA_EAGLE_SINGLE_LAYER
+    head=EITHER,  # lm_head is optional (hf_spec_export.py, the same)
     bias="qkvo",  # attention_bias is that of transformers' LlamaAttention
     qk_norm=False,
     latent=True,
@@ -108,11 +110,7 @@ def write(
     that ModelOpt cannot state.
     """
     spec = require_eagle3(spec, name)
-    if form is None:
-        own = spec.embedding.value is Ownership.OWN
-        form = (
-            "megatron" if own or spec.later_norm.value is LaterNorm.HIDDEN_NORM else "huggingface"
-        )
+    form = form or _form(spec)
     reach = _MEGATRON if form == "megatron" else _HUGGING_FACE
     fused = require_within(spec, roles_present, reach)
     latent = isinstance(spec.attention, Mla)
@@ -135,11 +133,14 @@ def write(
 
     def rename(role: str) -> str:
         if form == "megatron" and spec.num_layers.value > 1:
-            return f"mid{role.replace('layers.', 'layer.', 1)}" if _in_layer(role) else role
-        return named(role, "midlayer.") if form == "megatron" else role
+            return re.sub(r"^layers\.", "midlayer.", role)
+        return named(role, "midlayer." if form == "megatron" else "layers.0.")
 
     return config, tensor_names(roles_present, maps, rename)
 
 
-def _in_layer(role: str) -> bool:
-    return role.startswith("layers.")
+def _form(spec: Eagle3Spec) -> Form:
+    """The export that has what only one of them has."""
+    own = spec.embedding.value is Ownership.OWN
+    megatron = own or spec.later_norm.value is LaterNorm.HIDDEN_NORM
+    return "megatron" if megatron and not isinstance(spec.attention, Mla) else "huggingface"

@@ -24,6 +24,7 @@ from eyas.spec import (
     Mha,
     Ownership,
     VocabMap,
+    VocabOrder,
 )
 
 Lack = tuple[str, str]  # a fact of the drafter, and what the code lacks for it
@@ -36,12 +37,13 @@ class Reach:
     dialect: str
     code: str  # whose code, as a message names it
     maps: Maps
-    equal_map: bool  # a map between vocabularies of one size
+    equal_map: Literal["any", "identity", "none"]  # what may map between vocabularies of one size
     layer_ids: str | None  # the key of the ids, None where the code captures the default states
     ascending: bool  # whether states are captured in the order of the layers, whatever the ids'
     counts: Collection[int]  # how many states fc may take, any number where empty
     target_width: bool  # a target_hidden_size that is not hidden_size
     embedding: frozenset[Ownership]
+    head: frozenset[Ownership]
     bias: Literal["none", "qkv", "qkvo"]  # where attention may have one
     qk_norm: bool  # true: always, false: never
     latent: bool
@@ -165,20 +167,27 @@ def _vocabularies(spec: Eagle3Spec, reach: Reach) -> Iterator[Lack]:
     if spec.embedding.value not in reach.embedding:
         own = spec.embedding.value is Ownership.OWN
         yield (
-            f"that the embedding is {'the drafter' if own else 'the target'}'s own",
+            f"that the embedding is {_EMBEDDING[own]}",
             "stores none" if own else "stores one in every drafter",
         )
-    if spec.head.value is not Ownership.OWN:
+    if spec.head.value not in reach.head:
         yield f"that the head is {_HEAD[spec.head.value]}", "stores one in every drafter"
-    mapped = spec.vocab_map.value is not VocabMap.IDENTITY
     equal = spec.vocab_size.value == spec.draft_vocab_size.value
     if reach.maps == "none" and not equal:
         yield (
             f"that {spec.draft_vocab_size.value} of {spec.vocab_size.value} ids are drafted",
             "has the target's whole vocabulary",
         )
-    elif mapped and equal and not reach.equal_map:
-        yield "a map between vocabularies of one size", "has no d2t there"
+    elif equal and spec.vocab_map.value is not VocabMap.IDENTITY and not _passes(spec, reach):
+        yield "a map between vocabularies of one size", "reads no d2t there"
 
 
+def _passes(spec: Eagle3Spec, reach: Reach) -> bool:
+    """Whether a map between vocabularies of one size may be stored; a sorted one does nothing."""
+    if reach.equal_map == "identity":
+        return spec.vocab_order.value is VocabOrder.SORTED
+    return reach.equal_map == "any"
+
+
+_EMBEDDING = {True: "the drafter's own", False: "the target's"}
 _HEAD = {Ownership.TARGET: "the target's", Ownership.TIED: "the embedding"}
