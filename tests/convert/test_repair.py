@@ -10,8 +10,7 @@ import pytest
 
 import eyas
 from eyas.checkpoint import open_checkpoint
-from eyas.checks import Repair
-from eyas.convert import convert, repair_of
+from eyas.convert import convert
 from eyas.engines import EngineRef
 from eyas.errors import ConversionError
 
@@ -52,13 +51,3 @@ def test_no_conversion_is_advised_that_would_refuse(make_drafter: Make, tmp_path
     assert advice(draft, "sglang@0.5.23", "C101") == (
         f"serve it on another engine; ask with: eyas check {draft} --engine vllm@0.33.0"
     )
-
-
-def test_a_plan_that_cannot_be_tried_is_no_refusal(
-    make_drafter: Make, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    checkpoint = open_checkpoint(make_drafter(layer="layers.0."))
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "nowhere"))
-    assert repair_of(checkpoint, None)("sglang@0.5.10.post1") is Repair.UNTRIED
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    assert repair_of(checkpoint, None)("sglang@0.5.10.post1") is Repair.EXACT

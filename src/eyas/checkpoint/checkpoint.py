@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import sys
 from array import array
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from eyas.checkpoint.bounds import require_bounded
 from eyas.checkpoint.gguf import read_gguf
@@ -94,34 +94,43 @@ class Checkpoint:
     def chunks(self, name: str) -> Iterator[bytes]:
         """The bytes of tensor `name` in pieces of at most 16 MiB; raises CheckpointError."""
         header = self.tensors.get(name)
+        yield from self.spans(name, [(0, header.nbytes if header else 0)])
+
+    def spans(self, name: str, spans: Iterable[tuple[int, int]]) -> Iterator[bytes]:
+        """Parts of tensor `name`, each given by its first byte and its length, in small pieces.
+
+        Raises CheckpointError where the tensor is not there or cannot be read.
+        """
+        header = self.tensors.get(name)
         if header is None:
             raise CheckpointError(
                 f"{self.location} has no tensor {name!r}",
                 hint="list its tensors with eyas inspect",
             )
+        if name in self._maps:
+            yield from (self._maps[name][first : first + length] for first, length in spans)
+            return
         if header.start is None:
             raise CheckpointError(f"{self.place(name)} is a header without bytes")
+        begin = header.start
         if self.repository is not None and header.file in self.remote:
-            yield from self.repository.chunks(header.file, header.start, header.nbytes)
+            for first, length in spans:
+                yield from self.repository.chunks(header.file, begin + first, length)
             return
         path = regular_file(self.directory, header.file)
-        left = header.nbytes
         try:
             with path.open("rb") as file:
-                file.seek(header.start)
-                while left:
-                    chunk = file.read(min(left, _CHUNK))
-                    if not chunk:
-                        raise CheckpointError(
-                            f"{path} ends {left} bytes before the end of tensor {name}",
-                            hint="fetch or export the file again",
-                        )
-                    left -= len(chunk)
-                    yield chunk
+                for first, length in spans:
+                    file.seek(begin + first)
+                    yield from _pieces(file, length, path, name)
         except OSError as error:
             raise CheckpointError(
                 f"{path} cannot be read: {reason_of(error)}", hint="check its permissions"
             ) from None
+
+    def keep(self, name: str, raw: bytes) -> None:
+        """Takes `raw` for the bytes of tensor `name` from now on, without its file."""
+        self._maps[name] = raw
 
     def read_bytes(self, name: str) -> bytes:
         """The bytes of tensor `name`, little-endian and row-major; raises CheckpointError."""
@@ -149,6 +158,19 @@ class Checkpoint:
         if sys.byteorder == "big":
             values.byteswap()
         return values.tolist()
+
+
+def _pieces(file: BinaryIO, length: int, path: Path, name: str) -> Iterator[bytes]:
+    """The next `length` bytes of `file`; raises CheckpointError where it has fewer."""
+    while length:
+        piece = file.read(min(length, _CHUNK))
+        if not piece:
+            raise CheckpointError(
+                f"{path} ends {length} bytes before the end of tensor {name}",
+                hint="fetch or export the file again",
+            )
+        length -= len(piece)
+        yield piece
 
 
 def open_checkpoint(location: str | Path, *, weights: bool = False) -> Checkpoint:

@@ -5,15 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from eyas.checkpoint.target_weights import embedding_of
 from eyas.checks.values_decode import UNSCALED, decode, pieces
 from eyas.errors import CheckpointError
 
 if TYPE_CHECKING:
-    from eyas.checkpoint import Checkpoint, TargetFacts, TensorHeader
+    from eyas.checkpoint import Checkpoint, TensorHeader
     from eyas.checks.view import Trained
 
-# What targets call their embedding, by the end of its name.
-_NAMES = ("embed_tokens.weight", "word_embeddings.weight", "tok_embeddings.weight", "wte.weight")
 _ELEMENTS = 2**20  # numbers that are compared together
 NO_TARGET_WEIGHTS = "no --target whose weights are at hand"
 
@@ -47,7 +46,7 @@ def embedding_likeness(trained: Trained) -> Likeness | Unlikened:
     if trained.target is None:
         return Unlikened(reason=NO_TARGET_WEIGHTS)
     try:
-        target, other = _of_target(trained.target)
+        target, other = embedding_of(trained.target)
     except CheckpointError as error:
         return Unlikened(reason=f"{NO_TARGET_WEIGHTS}: {error.message}")
     mine = trained.checkpoint.tensors[own]
@@ -57,18 +56,6 @@ def embedding_likeness(trained: Trained) -> Likeness | Unlikened:
     if mine.shape[1:] != other.shape[1:]:
         return Unlikened(reason=f"the embeddings are {mine.shape[-1]} and {other.shape[-1]} wide")
     return _compared(trained.checkpoint, mine, target, other)
-
-
-def _of_target(facts: TargetFacts) -> tuple[Checkpoint, TensorHeader]:
-    """The target's files and its embedding; raises CheckpointError where it has none at hand."""
-    from eyas.checkpoint import open_checkpoint
-
-    target = open_checkpoint(facts.directory)
-    found = [h for n, h in target.tensors.items() if n.endswith(_NAMES) and len(h.shape) == 2]
-    sized = [h for h in found if facts.hidden_size in (None, h.shape[1])]
-    if len(sized) != 1:
-        raise CheckpointError(f"{len(sized)} tensors of {facts.location} may be its embedding")
-    return target, sized[0]
 
 
 def _compared(

@@ -39,14 +39,13 @@ def convert(
     """
     from eyas import convert as converting
     from eyas.checkpoint import open_checkpoint
-    from eyas.engines import EngineRef
 
-    ref = EngineRef.parse(to)
+    goal = converting.parse_goal(to)
     checkpoint = open_checkpoint(draft, weights=not dry_run)
     facts = target_of(target, checkpoint)
     if dry_run:
-        result(converting.plan(checkpoint, ref, target=facts).text())
+        result(converting.plan(checkpoint, goal, target=facts).text())
         return
-    done = converting.convert(checkpoint, out, ref, target=facts)
+    done = converting.convert(checkpoint, out, goal, target=facts)
     result(done.text())
-    hint(f"eyas check {quote(out)} --engine {ref}")
+    hint(f"eyas check {quote(out)} --engine {goal}")

@@ -1,7 +1,23 @@
 """Write a drafter so that an engine's view of it equals the trained one, or refuse."""
 
 from eyas.convert.conversion import ConversionResult, convert
-from eyas.convert.plan import Plan, Rename, plan
+from eyas.convert.goal import DialectGoal, Goal, parse_goal
+from eyas.convert.plan import Plan, PlannedTensor
+from eyas.convert.planning import plan
 from eyas.convert.repair import repair_of
+from eyas.convert.wishes import NO_WISHES, Share, Wishes
 
-__all__ = ["ConversionResult", "Plan", "Rename", "convert", "plan", "repair_of"]
+__all__ = [
+    "NO_WISHES",
+    "ConversionResult",
+    "DialectGoal",
+    "Goal",
+    "Plan",
+    "PlannedTensor",
+    "Share",
+    "Wishes",
+    "convert",
+    "parse_goal",
+    "plan",
+    "repair_of",
+]

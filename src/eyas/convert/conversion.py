@@ -6,14 +6,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from eyas.checks import as_trained
-from eyas.convert.plan import Plan, plan, tensors_of
-from eyas.convert.recheck import changed_bytes, objections
+from eyas.checkpoint.header import tensor_nbytes
+from eyas.checkpoint.rows import tensor_bytes
+from eyas.convert.goal import Goal
+from eyas.convert.plan import Plan
+from eyas.convert.planning import plan
+from eyas.convert.recheck import changed_numbers, objections
+from eyas.convert.wishes import NO_WISHES, Wishes
 from eyas.errors import ConversionError
 
 if TYPE_CHECKING:
     from eyas.checkpoint import Checkpoint, TargetFacts
-    from eyas.engines import EngineRef
+    from eyas.engines import Launch
 
 # Files that say whose the weights are and under which terms; they go where the weights go.
 _COMPANIONS = ("README.md", "LICENSE", "LICENSE.txt", "LICENSE.md", "NOTICE")
@@ -30,25 +34,28 @@ class ConversionResult:
 
     def text(self) -> str:
         """The result for a reader."""
-        count = len(self.plan.renames)
-        renamed = sum(r.before != r.after for r in self.plan.renames)
-        return (
-            f"{self.directory}: {self.plan.before} → {self.plan.after} ({self.plan.manner}),"
-            f" for {self.plan.engine}\n"
-            f"  {renamed} of {count} tensors renamed, {self.nbytes} bytes compared, none changed\n"
-            f"  read again: the {self.plan.after} dialect and {self.plan.engine}"
-            " both see what was trained\n"
-        )
+        made = self.plan
+        reads = "sees" if made.goal == made.after else f"and {made.goal} both see"
+        lines = [
+            f"{self.directory}: {made.before} → {made.after} ({made.manner}), for {made.goal}",
+            *(f"  {change}" for change in made.changes),
+            f"  {len(made.renamed)} of {len(made.tensors)} tensors renamed; {self.nbytes} bytes"
+            " compared with the source, none differs",
+            f"  read again: the {made.after} dialect {reads} what was trained",
+        ]
+        return "\n".join(lines) + "\n"
 
 
 def convert(
     checkpoint: Checkpoint,
     out: str | Path,
-    ref: EngineRef,
+    goal: Goal,
     *,
     target: TargetFacts | None = None,
+    launch: Launch | None = None,
+    wishes: Wishes = NO_WISHES,
 ) -> ConversionResult:
-    """Writes `checkpoint` as the new directory `out`, so that `ref` computes what was trained.
+    """Writes `checkpoint` as the new `out`, so that `goal` computes what was trained.
 
     Raises ConversionError when no way of writing is exact, or when what was written does not read
     back as what was trained, and CheckpointError when `out` exists or cannot be written; there is
@@ -58,30 +65,29 @@ def convert(
 
     final = Path(out).expanduser().absolute()
     require_new(final)  # before the work of planning
-    chosen = plan(checkpoint, ref, target=target)
-    trained = as_trained(checkpoint, target=target)
+    chosen = plan(checkpoint, goal, target=target, launch=launch, wishes=wishes)
 
     def verify(stage: Path) -> None:
         written = open_checkpoint(stage)
-        faults = [objection.text for objection in objections(trained, written, ref)]
-        faults += changed_bytes(checkpoint, written, chosen.renames)
+        against = objections(chosen.spec, target, written, goal, launch)
+        faults = [o.text for o in against] + changed_numbers(chosen, written)
         if faults:
             raise ConversionError(
-                f"what was written for {ref} does not read back as what was trained: {faults[0]}",
+                f"what was written for {goal} does not read back as what was trained: {faults[0]}",
                 hint="nothing was kept; please report it",
             )
 
     write_checkpoint(
         final,
         chosen.config,
-        tensors_of(checkpoint, chosen.renames),
+        {tensor.after: tensor_bytes(tensor.rows) for tensor in chosen.tensors},
         extra_files=_companions(checkpoint.directory),
         verify=verify,
     )
     return ConversionResult(
         plan=chosen,
         directory=Path(out),
-        nbytes=sum(checkpoint.tensors[rename.before].nbytes for rename in chosen.renames),
+        nbytes=sum(tensor_nbytes(t.rows.dtype, t.rows.shape) for t in chosen.tensors),
     )
 
 

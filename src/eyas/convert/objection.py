@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from eyas.convert.goal import DialectGoal, Goal
 from eyas.errors import ConversionError
 from eyas.spec import Stage
-
-if TYPE_CHECKING:
-    from eyas.engines import EngineRef
 
 
 class TargetNeededError(ConversionError):
@@ -42,7 +39,7 @@ def refusal(
     location: str,
     against: Sequence[Sequence[Objection]],
     unwritten: Sequence[ConversionError],
-    ref: EngineRef,
+    goal: Goal,
 ) -> ConversionError:
     """The error for a drafter that no writer can write: all that stands against the nearest way.
 
@@ -68,9 +65,10 @@ def refusal(
             hint = f"look at what it says of itself: eyas inspect {location}"
         else:
             hint = elsewhere
+    does = "reads" if isinstance(goal, DialectGoal) else "computes"
     kind = TargetNeededError if unknown else ConversionError
     return kind(
-        f"{location} cannot be written so that {ref} computes what was trained: {reason}",
+        f"{location} cannot be written so that {goal} {does} what was trained: {reason}",
         hint=hint,
     )
 

@@ -2,46 +2,56 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
-from itertools import zip_longest
 from typing import TYPE_CHECKING
 
-from eyas.checks import NO_TARGET, Severity, Trained, View, as_trained, compare_view
+from eyas import dialects
+from eyas.checks import NO_TARGET, Severity, View, as_trained, compare_view
 from eyas.checks.rules.boundaries import BoundariesShifted
 from eyas.checks.rules.config import EngineRefuses
 from eyas.checks.rules.positions import PositionsDiffer
 from eyas.checks.rules.target import PositionsBelowTarget
+from eyas.convert.goal import DialectGoal, Goal
 from eyas.convert.objection import Objection
-from eyas.spec import Fact, NotChecked
+from eyas.convert.plan import Plan
+from eyas.convert.same import same_numbers
+from eyas.dialects.contents import contents
+from eyas.spec import Eagle3Spec, Fact, NotChecked
 
 if TYPE_CHECKING:
-    from eyas.checkpoint import Checkpoint
-    from eyas.convert.plan import Rename
-    from eyas.engines import EngineRef
+    from eyas.checkpoint import Checkpoint, TargetFacts
+    from eyas.engines import Launch
 
 
-def objections(trained: Trained, written: Checkpoint, ref: EngineRef) -> list[Objection]:
-    """Why `written` is not `trained` in the eyes of its own dialect or of `ref`; empty if it is."""
+def objections(
+    spec: Eagle3Spec,
+    target: TargetFacts | None,
+    written: Checkpoint,
+    goal: Goal,
+    launch: Launch | None = None,
+) -> list[Objection]:
+    """Why `written` is not the drafter of `spec`, to its own dialect or to `goal`; else empty."""
     from eyas import engines
 
-    again = as_trained(written, target=trained.target)
-    found = [
-        Objection(text=f"re-read with {change}") for change in changes(trained.spec, again.spec)
-    ]
-    served = engines.read(ref, written, target=trained.target, launch=engines.Launch())
+    again = as_trained(written, target=target)
+    found = [Objection(text=f"re-read with {change}") for change in changes(spec, again.spec)]
+    if isinstance(goal, DialectGoal):
+        if again.dialect != goal.name:
+            found.append(Objection(text=f"read again, it is taken for {again.dialect}"))
+        return found
+    served = engines.read(goal, written, target=target, launch=launch or engines.Launch())
     if isinstance(served, NotChecked):
-        return [*found, Objection(text=f"{ref} is not covered: {served.reason}")]
+        return [*found, Objection(text=f"{goal} is not covered: {served.reason}")]
     findings, skipped = compare_view(View(trained=again, served=served))
     stage = None if served.refusal is None else served.refusal.stage
-    limit = getattr(trained.spec, "max_position_embeddings", None)
-    no_limit = limit is not None and limit.value is None
+    no_limit = spec.max_position_embeddings.value is None
     found += [
         Objection(
             text=f.message,
             stage=stage if f.code == EngineRefuses.code else None,
             # A warning about boundaries is one that the target's depth would settle.
-            needs_target=trained.target is None
+            needs_target=target is None
             and f.code == BoundariesShifted.code
             and f.severity is Severity.WARNING,
             unstated=f.place if f.code == PositionsDiffer.code and no_limit else None,
@@ -54,7 +64,7 @@ def objections(trained: Trained, written: Checkpoint, ref: EngineRef) -> list[Ob
         Objection(
             text=f"{skip.check} could not run: {skip.reason}",
             skipped=True,
-            needs_target=trained.target is None and NO_TARGET in skip.reason,
+            needs_target=target is None and NO_TARGET in skip.reason,
         )
         for skip in skipped
     ]
@@ -78,18 +88,26 @@ def changes(before: object, after: object, path: str = "") -> Iterator[str]:
         yield f"{path} = {after} instead of {before}"
 
 
-def changed_bytes(before: Checkpoint, after: Checkpoint, renames: Iterable[Rename]) -> list[str]:
-    """The tensors whose type, shape or bytes are not those of the source."""
-    return [
-        f"{rename.after} differs from {rename.before}"
-        for rename in renames
-        if not _same(before, rename.before, after, rename.after)
+def changed_numbers(plan: Plan, written: Checkpoint) -> list[str]:
+    """The tensors of `written` that do not hold the numbers of `plan`, role by role.
+
+    They are read as its dialect reads them, so that a permutation is undone by other code than made
+    it, and the whole of both sides is read.
+    """
+    dialect, spec = dialects.read(written)
+    if not isinstance(spec, Eagle3Spec):
+        return [f"it is read again as {spec.name}"]
+    found = contents(written, dialect.roles(written), spec.attention)
+    lacking = [
+        f"{tensor.after} is not there" for tensor in plan.tensors if tensor.role not in found
     ]
-
-
-def _same(before: Checkpoint, name: str, after: Checkpoint, renamed: str) -> bool:
-    old, new = before.tensors[name], after.tensors.get(renamed)
-    if new is None or (old.dtype, old.shape) != (new.dtype, new.shape):
-        return False
-    pairs = zip_longest(before.chunks(name), after.chunks(renamed))
-    return all(left == right for left, right in pairs)
+    surplus = set(found) - {tensor.role for tensor in plan.tensors}
+    return [
+        *lacking,
+        *(f"{role} is there, which was not planned" for role in sorted(surplus)),
+        *(
+            f"{tensor.after} differs from {tensor.before}"
+            for tensor in plan.tensors
+            if tensor.role in found and not same_numbers(tensor.trained, found[tensor.role].rows)
+        ),
+    ]

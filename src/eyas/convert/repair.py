@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from eyas.checks import Repair
 from eyas.convert.objection import TargetNeededError
-from eyas.convert.plan import plan
+from eyas.convert.search import search
 from eyas.errors import EyasError
 
 if TYPE_CHECKING:
@@ -28,13 +28,11 @@ def repair_of(checkpoint: Checkpoint, target: TargetFacts | None) -> Callable[[s
         from eyas.engines import EngineRef
 
         try:
-            plan(checkpoint, EngineRef.parse(engine), target=target)
+            search(checkpoint, EngineRef.parse(engine), target=target)
         except TargetNeededError:
             return Repair.WITH_TARGET
         except EyasError:
             return Repair.REFUSED
-        except OSError:  # a plan is tried in a temporary directory, which a check can do without
-            return Repair.UNTRIED
         return Repair.EXACT
 
     return repair

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from eyas.checkpoint import Format
 from eyas.dialects import specforge, speculators
 from eyas.spec import Eagle3Spec
 
@@ -15,11 +16,18 @@ Written = tuple[dict[str, Any], dict[str, str]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Writer:
-    """A dialect and how it is written: `write` takes a spec, the roles present and a dtype."""
+    """A dialect and how it is written: `write` takes a spec, the roles present and a dtype.
+
+    `masks` says whether t2d is stored beside d2t, `for_engines` whether it is tried for an engine:
+    ways that differ in what no engine reads are for their dialect alone.
+    """
 
     dialect: str
     manner: str
     write: Callable[..., Written]
+    form: Format = Format.SAFETENSORS
+    masks: bool = True
+    for_engines: bool = True
 
     def __call__(self, spec: Eagle3Spec, roles: Collection[str], dtype: str | None) -> Written:
         """A config, and role → tensor name; ConversionError for what cannot be stated so."""
@@ -46,3 +54,4 @@ WRITERS: tuple[Writer, ...] = (
     ),
     Writer(dialect=speculators.name, manner="nested config", write=speculators.write),
 )
+WRITABLE: tuple[str, ...] = tuple(dict.fromkeys(writer.dialect for writer in WRITERS))

@@ -1,0 +1,116 @@
+"""Search: the first way of writing a drafter in which its goal reads what was trained."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from eyas.checkpoint import Format
+from eyas.checkpoint.header import TORCH_NAMES
+from eyas.checks import Trained, as_trained
+from eyas.convert.edits.boundaries import with_default_boundaries, with_stated_boundaries
+from eyas.convert.edits.maps import with_mask, with_sorted_offsets, without_mask
+from eyas.convert.edits.ownership import with_own_embedding, with_own_head
+from eyas.convert.goal import DialectGoal, Goal
+from eyas.convert.material import Material, is_weight, material_of
+from eyas.convert.objection import Objection, refusal
+from eyas.convert.plan import Plan, planned
+from eyas.convert.recheck import objections
+from eyas.convert.wishes import NO_WISHES, Wishes
+from eyas.convert.writers import WRITERS, Writer
+from eyas.engines import require_covered
+from eyas.engines.catalogue import engine_named
+from eyas.errors import ConversionError
+
+if TYPE_CHECKING:
+    from eyas.checkpoint import Checkpoint, TargetFacts
+    from eyas.engines import Launch
+
+
+def search(
+    checkpoint: Checkpoint,
+    goal: Goal,
+    *,
+    target: TargetFacts | None = None,
+    launch: Launch | None = None,
+    wishes: Wishes = NO_WISHES,
+) -> Plan:
+    """The first way of writing `checkpoint` in which `goal` computes what was trained.
+
+    For an engine every writer of a format that it takes is tried, those of the drafter's own
+    dialect first, and what its contract makes of each is compared with the drafter as trained. Then
+    they are tried once more with the layer ids, the head or the embedding stored otherwise.
+    Raises EngineError for an engine or version that eyas does not know, and ConversionError with
+    all that stands in the way when there is no such way.
+    """
+    if not isinstance(goal, DialectGoal):
+        require_covered(goal)
+    trained = as_trained(checkpoint, target=target)
+    material = wishes.granted(with_sorted_offsets(material_of(trained)), target)
+    against: list[list[Objection]] = []
+    unwritten: list[ConversionError] = []
+    for form in _forms(material, target):
+        for writer in _writers(trained, goal):
+            try:
+                candidate = _candidate(trained, form, writer, goal)
+            except ConversionError as error:
+                unwritten.append(error)
+                continue
+            found = objections(candidate.spec, target, candidate.imagined(), goal, launch)
+            if not found:
+                return candidate
+            against.append(found)
+    if not against and not unwritten:
+        raise ConversionError(f"eyas writes nothing that {goal} reads")
+    raise refusal(trained.checkpoint.location, against, unwritten, goal)
+
+
+def _writers(trained: Trained, goal: Goal) -> list[Writer]:
+    if isinstance(goal, DialectGoal):
+        return [writer for writer in WRITERS if writer.dialect == goal.name]
+    engine = engine_named(goal.name)
+    takes_gguf = engine is not None and engine.reads_gguf
+    fitting = [w for w in WRITERS if w.for_engines and (w.form is Format.GGUF) is takes_gguf]
+    return sorted(fitting, key=lambda writer: writer.dialect != trained.dialect)
+
+
+def _forms(material: Material, target: TargetFacts | None) -> Iterator[Material]:
+    """`material`, and then the same drafter with other facts stated or stored."""
+    yield material
+    for boundaries in (with_stated_boundaries, with_default_boundaries):
+        other = boundaries(material, target)
+        if other is not None:
+            yield other
+    for edits in ((with_own_head,), (with_own_embedding,), (with_own_head, with_own_embedding)):
+        try:
+            other = material
+            for edit in edits:
+                other = edit(other, target)
+        except ConversionError:
+            continue  # what it lacks is told by what stands against the others
+        if other is not material:
+            yield other
+
+
+def _candidate(trained: Trained, material: Material, writer: Writer, goal: Goal) -> Plan:
+    """The plan that `writer` makes; raises ConversionError where it cannot express the drafter."""
+    material = with_mask(material) if writer.masks else without_mask(material)
+    config, names = writer(material.spec, tuple(material.parts), _dtype(material))
+    return planned(
+        material,
+        config,
+        names,
+        {},
+        source=trained.checkpoint.location,
+        before=trained.dialect,
+        after=writer.dialect,
+        manner=writer.manner,
+        form=writer.form,
+        goal=str(goal),
+    )
+
+
+def _dtype(material: Material) -> str | None:
+    """torch's name of the type that all weights share, or None."""
+    kinds = {p.rows.dtype for role, p in material.parts.items() if is_weight(role, p)}
+    return TORCH_NAMES.get(kinds.pop()) if len(kinds) == 1 else None

@@ -1,0 +1,51 @@
+"""Wishes: what is asked of a conversion beside its goal."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from eyas.convert.edits.dtype import with_dtype
+from eyas.convert.edits.ownership import (
+    with_own_embedding,
+    with_own_head,
+    without_own_embedding,
+    without_own_head,
+)
+from eyas.convert.material import Material
+
+if TYPE_CHECKING:
+    from eyas.checkpoint import TargetFacts
+
+
+class Share(StrEnum):
+    """What becomes of the embedding or the head."""
+
+    KEEP = "keep"  # as the drafter has it, unless the engine needs it otherwise
+    ADD = "add"  # stored with the drafter, from the target where it was the target's
+    LEAVE = "leave"  # left to the target, whose numbers it must have
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wishes:
+    """Of the drafter's weights: `dtype` is torch's name of a type, None for the one they have."""
+
+    embedding: Share = Share.KEEP
+    head: Share = Share.KEEP
+    dtype: str | None = None
+
+    def granted(self, material: Material, target: TargetFacts | None) -> Material:
+        """`material` as wished; raises ConversionError where that would lose something."""
+        if self.embedding is Share.ADD:
+            material = with_own_embedding(material, target)
+        if self.head is Share.ADD:
+            material = with_own_head(material, target)
+        if self.embedding is Share.LEAVE:
+            material = without_own_embedding(material, target)
+        if self.head is Share.LEAVE:
+            material = without_own_head(material, target)
+        return material if self.dtype is None else with_dtype(material, self.dtype)
+
+
+NO_WISHES = Wishes()
