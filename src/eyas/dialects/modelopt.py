@@ -34,7 +34,7 @@ name = "modelopt"
 keys = flat_keys
 roles = flat_roles
 maps: Maps = "d2t"
-sorted_map = False  # the teacher's logits are gathered by d2t (speculative/plugins/hf_eagle.py)
+sorted_map = False  # the teacher's logits are gathered by d2t (plugins/hf_eagle.py:640-643)
 
 Form = Literal["huggingface", "megatron"]
 

@@ -19,7 +19,7 @@ from eyas.spec import DraftSpec, Fact, Origin, assumed
 
 name = specforge_config.name
 maps = specforge_config.maps
-sorted_map = True  # the teacher's logits are taken by t2d (specforge/algorithms, 0.2.0)
+sorted_map = True  # target_head[..., t2d] (specforge/algorithms/eagle3/model.py:494, 0.2.0)
 write = specforge_config.write
 
 _WHOSE = "SpecForge 0.2.0's LlamaForCausalLMEagle3"

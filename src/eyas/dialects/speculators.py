@@ -32,7 +32,7 @@ from eyas.spec import (
 
 name = speculators_config.name
 maps = speculators_config.maps
-sorted_map = True  # the verifier's head is cut by t2d (speculators/model.py, DraftVocabMixin)
+sorted_map = True  # the verifier's head is cut by t2d (speculators/model.py:173, 0.9.0)
 write = speculators_config.write
 
 _CLASS = "speculators' Eagle3SpeculatorConfig"
