@@ -9,9 +9,12 @@ from typing import Any
 from eyas import dialects
 from eyas.checkpoint import open_checkpoint, write_sparse
 from eyas.convert.recheck import changes
-from eyas.dialects import Writable
+from eyas.dialects import WRITABLE, Writable
 from eyas.errors import ConversionError
 from eyas.spec import DraftSpec
+
+# The dialects that are written as a Hugging Face directory.
+DIRECTORIES = tuple(name for name in WRITABLE if name != "gguf")
 
 Headers = dict[str, tuple[str, tuple[int, ...]]]
 

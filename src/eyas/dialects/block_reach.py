@@ -14,7 +14,16 @@ from eyas.dialects.dialect import Maps
 from eyas.dialects.implied import block_roles, require_parts
 from eyas.dialects.stating import dtype_key, layer_keys, require_stored
 from eyas.errors import ConversionError
-from eyas.spec import Confidence, DFlashSpec, DraftSpec, Markov, Mha, Ownership, VocabMap
+from eyas.spec import (
+    Confidence,
+    DFlashSpec,
+    DraftSpec,
+    Eagle3Spec,
+    Markov,
+    Mha,
+    Ownership,
+    VocabMap,
+)
 
 Lack = tuple[str, str]  # a fact of the drafter, and what the code lacks for it
 
@@ -43,8 +52,8 @@ class BlockReach:
 def require_block(spec: DraftSpec, dialect: str) -> DFlashSpec:
     """`spec` as a block drafter; raises ConversionError for a drafter of another kind."""
     if not isinstance(spec, DFlashSpec):
-        kind = getattr(spec, "name", "EAGLE-3")
-        raise ConversionError(f"a {kind} drafter cannot be written as {dialect}")
+        kind = "an EAGLE-3" if isinstance(spec, Eagle3Spec) else f"a {spec.name}"
+        raise ConversionError(f"{kind} drafter cannot be written as {dialect}")
     return spec
 
 
