@@ -16,7 +16,7 @@ from typing import Any
 from benchmarks.fuzz_child import BEAT, SECONDS, work
 from benchmarks.fuzz_tally import Tally
 
-PATIENCE = 4 * SECONDS  # without a new seed: the child could not be interrupted from within
+PATIENCE = 12 * SECONDS  # without a new seed: the child waits, or could not be interrupted
 
 
 class Supervisor:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
 
-from benchmarks import fuzz_gguf
+from benchmarks import fuzz_gguf, fuzz_pickled
 from benchmarks.fuzz_files import CONFIG, Folder, RawFile, damage_bytes, files_of
 from benchmarks.fuzz_mutations import (
     Mutant,
@@ -95,7 +95,8 @@ class Laboratory:
     def __init__(self, workplace: Path) -> None:
         found = specimens(workplace / "specimens")
         # Twice, for a file of its own kind is otherwise a rare one.
-        self._specimens: Sequence[Specimen] = (*found, *2 * [fuzz_gguf.specimen(found[0].target)])
+        others = [fuzz_gguf.specimen(found[0].target), fuzz_pickled.specimen(found[0])]
+        self._specimens: Sequence[Specimen] = (*found, *2 * others)
         self._draft = Folder(workplace / "draft")
         self._target = Folder(workplace / "target")
         self._versions = versions()
@@ -188,7 +189,12 @@ def _mutate(mutant: Mutant, dice: Random, file: str | None) -> dict[str, RawFile
             mutate_target(mutant, dice)
     if file is None:
         return files_of(mutant, dice, damaged=damaged)
-    files = {file: fuzz_gguf.encode(mutant, dice, damaged=damaged and dice.random() < 0.7)}
+    lies = damaged and dice.random() < 0.7
+    if file == fuzz_pickled.FILE:
+        files = {file: fuzz_pickled.encode(mutant, dice, damaged=lies)}
+        files[CONFIG] = RawFile.of(json.dumps(mutant.config).encode())
+    else:
+        files = {file: fuzz_gguf.encode(mutant, dice, damaged=lies)}
     if damaged:
         damage_bytes(files, dice)
     return files

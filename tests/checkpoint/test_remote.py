@@ -11,11 +11,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import torch
 from tests.checkpoint.hub_server import COMMIT, Hub
+from tests.checkpoint.torch_archive import PICKLE
 
 from eyas.checkpoint import open_checkpoint, open_target, write_sparse
 from eyas.checkpoint.layout import lay_out
 from eyas.cli.program import main
+from eyas.errors import CheckpointError
 
 CONFIG = {
     "architectures": ["LlamaForCausalLMEagle3"],
@@ -85,6 +88,27 @@ def test_opening_costs_a_header(hub_of: Callable[..., Hub], files: dict[str, byt
     assert hub.sent("model.safetensors") == size
     assert hub.sent("README.md") == hub.sent("pytorch_model.bin") == 0
     assert len(hub.asked) == 6  # the description, config.json (HEAD, HEAD, GET), two ranges
+
+
+@pytest.mark.parametrize("offline", [False, True])
+def test_a_pickle_is_read_once_it_was_downloaded(
+    hub_of: Callable[..., Hub], tmp_path: Path, offline: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from huggingface_hub import constants, snapshot_download
+
+    ids = torch.arange(4)
+    torch.save({"d2t": ids}, tmp_path / PICKLE)
+    hub = hub_of({"config.json": b"{}", PICKLE: tmp_path / PICKLE})
+    with pytest.raises(CheckpointError, match=f"has its weights only as {PICKLE}"):
+        open_checkpoint("org/drafter")
+    assert hub.sent(PICKLE) == 0
+    snapshot_download("org/drafter")  # as hf download does
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", offline)
+
+    checkpoint = open_checkpoint("org/drafter")
+
+    assert checkpoint.read_integers("d2t") == ids.tolist()
+    assert checkpoint.revision == COMMIT
 
 
 def test_a_second_look_takes_the_config_from_the_cache(

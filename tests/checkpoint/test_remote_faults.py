@@ -103,7 +103,9 @@ def test_a_repository_without_weights(hub: Hub) -> None:
     del hub.files["model.safetensors"]
     hub.files["pytorch_model.bin"] = b"a pickle"
 
-    assert "only as pytorch_model.bin" in refused(CheckpointError).message
+    error = refused(CheckpointError)
+    assert "only as pytorch_model.bin" in error.message
+    assert error.hint == f"run: hf download org/drafter --revision {COMMIT}"
     assert hub.ranges("pytorch_model.bin") == []
 
 

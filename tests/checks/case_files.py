@@ -5,7 +5,8 @@ tensors.json     name → dtype, shape and, where its numbers matter, fill (see 
                  target_tensors.json where the target's are looked at
 tokenizer.json   beside the drafter; target_tokenizer.json beside its target
 expect.json      why, engines, launch, values, and findings: engine or "files" → code → severity;
-                 skipped: engine → codes that could not run
+                 skipped: engine → codes that could not run; pickled: true where torch.save writes
+                 the weights
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ import random
 import struct
 from pathlib import Path
 from typing import Any
+
+from tests.checkpoint.torch_archive import pickle_weights
 
 from eyas.checkpoint import open_checkpoint, open_target, write_sparse
 from eyas.checks import Report, check
@@ -34,7 +37,10 @@ def expectation(folder: Path) -> dict[str, Any]:
 
 def written(folder: Path, place: Path) -> Path:
     """The drafter of `folder` as a new directory at `place`: holes, and the numbers that matter."""
-    return _written(folder, "", place)
+    directory = _written(folder, "", place)
+    if expectation(folder).get("pickled", False):
+        pickle_weights(directory)
+    return directory
 
 
 def _written(folder: Path, prefix: str, place: Path) -> Path:

@@ -41,6 +41,8 @@ def test_the_hook_runs_the_command_on_what_args_names(make_drafter: Make) -> Non
         ("draft/model.safetensors", True),
         ("a/model.safetensors.index.json", True),
         ("drafts/eagle3.gguf", True),
+        ("draft/pytorch_model.bin", True),
+        ("draft/pytorch_model.bin.index.json", True),
         ("a/tokenizer_config.json", False),
         ("a/config.json.md", False),
         ("README.md", False),

@@ -6,12 +6,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 from safetensors.numpy import save_file
+from tests.checkpoint.torch_archive import PICKLE, pickle_weights
 from tests.engines.drafters import H, flat_config, shapes, target
 
 from eyas.checkpoint import Checkpoint, open_checkpoint
 from eyas.engines import EngineRef, Launch, read
 from eyas.errors import CheckpointError
-from eyas.spec import Fate, Served
+from eyas.spec import Fate, NotChecked, Served
 
 ENGINES = ("vllm@0.33.0:v1", "sglang@0.5.23")
 
@@ -60,6 +61,18 @@ def test_a_tensor_of_the_other_file_alone_is_read_too(tmp_path: Path) -> None:
     result = read(EngineRef.parse(ENGINES[0]), checkpoint, target=target(), launch=Launch())
     assert isinstance(result, Served)
     assert "extra.weight" in result.refusal.message
+
+
+@pytest.mark.parametrize("other", ["old.bin", "model.safetensors"])
+def test_which_of_two_pickles_is_read_last_is_not_said(other: str, tmp_path: Path) -> None:
+    directory(tmp_path, stray="z_old.safetensors", names=())
+    (tmp_path / "z_old.safetensors").unlink()
+    own = pickle_weights(tmp_path) / PICKLE
+    assert isinstance(served(ENGINES[0], open_checkpoint(own)), Served)
+    (tmp_path / other).write_bytes(b"never opened")
+    result = read(EngineRef.parse(ENGINES[0]), open_checkpoint(own), target=None, launch=Launch())
+    assert isinstance(result, NotChecked)
+    assert f"also holds {other}, and eyas does not know which" in result.reason
 
 
 def test_another_file_that_is_not_sound_is_told(tmp_path: Path) -> None:

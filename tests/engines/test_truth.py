@@ -13,7 +13,6 @@ from eyas.spec import Served
 
 RECORDS_OF_SGLANG = 9 * 136  # versions and variants
 UNREAD_FOLDERS = {
-    "a pickle that this version of eyas does not open",
     "which model.safetensors.index.json names",  # and which is not there
     "also holds",  # another file, and nothing says which is read last
 }

@@ -88,7 +88,7 @@ def test_a_place_that_is_not_there(refused: Any, location: str) -> None:
 def test_a_file_that_is_no_checkpoint(drafter: Path, refused: Any) -> None:
     error = refused(drafter / "config.json", CheckpointError)
 
-    assert "is neither a directory nor a .safetensors file" in error.message
+    assert "is neither a directory nor a .safetensors, .bin or .gguf file" in error.message
 
 
 def test_an_empty_directory(tmp_path: Path, refused: Any) -> None:

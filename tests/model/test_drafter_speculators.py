@@ -6,6 +6,7 @@ speculators' save_pretrained, and what its own forward made of random inputs.
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -15,9 +16,10 @@ from typing import Any, cast
 import pytest
 import torch
 from safetensors.torch import load_file
+from tests.checkpoint.torch_archive import pickle_weights
 from torch import Tensor
 
-from eyas.checkpoint import open_checkpoint
+from eyas.checkpoint import Format, open_checkpoint
 from eyas.model.drafter import Drafter
 from eyas.model.target import Target
 from eyas.model.trained import trained_drafter
@@ -29,9 +31,9 @@ CASES = sorted(path.stem for path in FOLDER.glob("*.safetensors"))
 STEPS, TOLERANCE = 3, 1e-4
 
 
-def loaded(name: str) -> tuple[Drafter, dict[str, Tensor]]:
+def loaded(name: str, folder: Path = FOLDER) -> tuple[Drafter, dict[str, Tensor]]:
     """The checkpoint read as eyas reads any other, and the record beside it."""
-    checkpoint = open_checkpoint(FOLDER / name)
+    checkpoint = open_checkpoint(folder / name)
     # nothing of the target is used: speculators' drafters hold their own embedding and head
     empty = torch.full((64, 32), torch.nan)
     target = SimpleNamespace(
@@ -137,3 +139,12 @@ def test_draft_ids_become_the_kept_target_ids(
 
 def gap(found: Tensor, expected: Tensor) -> float:
     return float((found - expected).abs().max())
+
+
+@pytest.mark.parametrize("name", ["plain", "qwen3"])
+def test_a_pickle_is_the_same_drafter(name: str, tmp_path: Path) -> None:
+    copied = pickle_weights(Path(shutil.copytree(FOLDER / name, tmp_path / name)))
+    state, again = loaded(name)[0].state_dict(), loaded(name, tmp_path)[0].state_dict()
+    assert state.keys() == again.keys()
+    assert all(torch.equal(tensor, again[role]) for role, tensor in state.items())
+    assert open_checkpoint(copied).format is Format.PICKLE

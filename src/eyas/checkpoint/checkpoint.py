@@ -13,9 +13,9 @@ from typing import Any, BinaryIO
 from eyas.checkpoint.bounds import require_bounded
 from eyas.checkpoint.gguf import read_gguf
 from eyas.checkpoint.header import TensorHeader
-from eyas.checkpoint.hub import INDEX, Part
+from eyas.checkpoint.hub import INDEX, PICKLE_INDEX, Part
 from eyas.checkpoint.json_file import read_json_object
-from eyas.checkpoint.place import GGUF_SUFFIX, Place, locate
+from eyas.checkpoint.place import GGUF_SUFFIX, PICKLE_SUFFIX, Place, locate
 from eyas.checkpoint.regular import regular_file
 from eyas.checkpoint.repository import Repository
 from eyas.checkpoint.shards import read_shards
@@ -34,6 +34,7 @@ _INTEGER_CODES = {
     "I64": "q",
     "U64": "Q",
 }
+_OF_TRAINING = ("training_args.bin", "optimizer.bin")
 _CONFIG_HINT = "a drafter is a directory with config.json and model.safetensors"
 
 
@@ -42,6 +43,7 @@ class Format(StrEnum):
 
     SAFETENSORS = "safetensors"
     GGUF = "GGUF"
+    PICKLE = "pickle"  # read as weights only: nothing of it is run
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,16 +72,28 @@ class Checkpoint:
     @property
     def format(self) -> Format:
         """How the weights are stored: a GGUF file holds its config too."""
-        is_gguf = self.config_file.endswith(GGUF_SUFFIX)
-        return Format.GGUF if is_gguf else Format.SAFETENSORS
+        if self.config_file.endswith(GGUF_SUFFIX):
+            return Format.GGUF
+        is_pickle = self.files[0].endswith(PICKLE_SUFFIX) if self.files else False
+        return Format.PICKLE if is_pickle else Format.SAFETENSORS
+
+    @property
+    def index(self) -> str:
+        """The name that an index of its weight files has, whether there is one or not."""
+        return PICKLE_INDEX if self.format is Format.PICKLE else INDEX
 
     @property
     def rival(self) -> str | None:
         """A weight file beside the drafter's own that engines would load over it; None if none.
 
         Both engines read every .safetensors of a directory that has no index, the alphabetically
-        last one winning. A consolidated file is the same weights once more, and left alone.
+        last one winning. A consolidated file is the same weights once more, and left alone. Where
+        there are none they read every .bin, for which no index counts, but for what a trainer
+        keeps of itself (vLLM, model_loader/default_loader.py, _prepare_weights).
         """
+        if self.format is Format.PICKLE:
+            others = (name for name in self.other_files if not name.endswith(_OF_TRAINING))
+            return next(others, None)
         if (self.directory / INDEX).is_file():
             return None
         strays = [name for name in self.other_files if not name.startswith("consolidated")]
@@ -176,10 +190,10 @@ def _pieces(file: BinaryIO, length: int, path: Path, name: str) -> Iterator[byte
 def open_checkpoint(location: str | Path, *, weights: bool = False) -> Checkpoint:
     """The checkpoint at `location`, without reading a tensor.
 
-    `location` is a directory, a single ``.safetensors`` file with config.json beside it, a
-    ``.gguf`` file, or a Hub id (``org/name``, ``org/name@revision``, ``hf://…``). Of a Hub id only
-    headers are fetched; say `weights` where all of them will be read, and they are kept in the
-    Hub's cache. Raises CheckpointError when it is missing or unsound, FetchError when the Hub
+    `location` is a directory, a single ``.safetensors`` or ``.bin`` file with config.json beside
+    it, a ``.gguf`` file, or a Hub id (``org/name``, ``org/name@revision``, ``hf://…``). Of a Hub
+    id only headers are fetched; say `weights` where all of them will be read, and they are kept in
+    the Hub's cache. Raises CheckpointError when it is missing or unsound, FetchError when the Hub
     cannot be reached.
     """
     typed = str(location)

@@ -143,7 +143,8 @@ def parse_headers(text: bytes, *, file: str, size: int, where: str) -> dict[str,
     return {header.name: header for header in headers}
 
 
-def _header(name: str, entry: Any, *, begin: int, file: str, where: str) -> TensorHeader:
+def require_name(name: str, where: str) -> None:
+    """Raises CheckpointError for a name that breaks lines or is longer than any in use."""
     if not name.isprintable():
         raise CheckpointError(
             f"{where} names a tensor with control characters: {name[:80]!r}", hint=_REPAIR
@@ -152,6 +153,10 @@ def _header(name: str, entry: Any, *, begin: int, file: str, where: str) -> Tens
         raise CheckpointError(
             f"{where} names a tensor in {len(name)} characters: {name[:40]!r}…", hint=_REPAIR
         )
+
+
+def _header(name: str, entry: Any, *, begin: int, file: str, where: str) -> TensorHeader:
+    require_name(name, where)
     fields = entry if isinstance(entry, dict) else {}
     dtype, shape, offsets = (fields.get(key) for key in ("dtype", "shape", "data_offsets"))
     if not isinstance(dtype, str) or dtype not in DTYPE_BITS:

@@ -22,6 +22,8 @@ _ID = re.compile(
     r"(?P<repo>[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*)(?:@(?P<revision>[A-Za-z0-9][\w./-]*))?"
 )
 INDEX = "model.safetensors.index.json"
+PICKLE = "pytorch_model.bin"
+PICKLE_INDEX = "pytorch_model.bin.index.json"
 _WEIGHTS = ("config.json", "*.safetensors", INDEX)
 
 
@@ -88,7 +90,8 @@ def fetch(hub_id: HubId, part: Part, *, also: Sequence[str] = ()) -> HubFiles:
         _download_weights(hub_id, also)
     elif part is Part.HEADERS and repository is not None and INDEX in repository.files:
         _small_file(hub_id, INDEX, repository)
-    weightless = not any(directory.glob("*.safetensors"))
+    kinds = ("*.safetensors", PICKLE, PICKLE_INDEX)
+    weightless = not any(True for kind in kinds for _ in directory.glob(kind))
     if part is not Part.CONFIG and isinstance(answer, Away) and weightless:
         raise _not_cached(hub_id, "model.safetensors", answer)
     return HubFiles(directory=directory, commit=directory.name, repository=repository)

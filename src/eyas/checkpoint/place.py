@@ -11,6 +11,9 @@ from eyas.checkpoint.repository import Repository
 from eyas.errors import CheckpointError
 
 GGUF_SUFFIX = ".gguf"
+PICKLE_SUFFIX = ".bin"
+# The ends of weight files that can be named by themselves.
+SINGLE_FILES = (".safetensors", GGUF_SUFFIX, PICKLE_SUFFIX)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +48,8 @@ def locate(location: str | Path, part: Part, *, also: Sequence[str] = ()) -> Pla
     if hub_id is None:
         raise CheckpointError(
             f"there is no file or directory {typed!r}",
-            hint="give a directory, a .safetensors or .gguf file, or a Hub id such as org/name",
+            hint="give a directory, a .safetensors, .bin or .gguf file, or a Hub id such as"
+            " org/name",
         )
     parent = Path(typed).parent
     if not typed.startswith("hf://") and parent.is_dir():
@@ -77,9 +81,9 @@ def _local(typed: str) -> Place | None:
 
 
 def _single_file(path: Path) -> Place:
-    if path.suffix not in (".safetensors", GGUF_SUFFIX):
+    if path.suffix not in SINGLE_FILES:
         raise CheckpointError(
-            f"{path} is neither a directory nor a .safetensors file or a .gguf file",
+            f"{path} is neither a directory nor a .safetensors, .bin or .gguf file",
             hint="give the directory that holds config.json and model.safetensors",
         )
     return Place(directory=path.parent, file=path.name)

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from eyas.__about__ import __version__
+from eyas.checkpoint import SINGLE_FILES
 from eyas.checks.finding import Finding, Skip
 from eyas.checks.report import (
     SCHEMA_VERSION,
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from eyas.checkpoint import Checkpoint, TargetFacts
     from eyas.engines import EngineRef, Launch
 
-INDEX = "model.safetensors.index.json"
 SMALL_FILE = 1 << 20  # bytes: a config or an index is hashed, a shard is not
 
 
@@ -199,9 +199,9 @@ def _outcome(reading: Served | NotChecked, outcome: Outcome, reason: str | None)
 def _read(checkpoint: Checkpoint) -> Iterator[str]:
     """The names of the files that the drafter was read from."""
     yield checkpoint.config_file
-    whole = not checkpoint.location.endswith((".safetensors", ".gguf"))
-    if whole and (checkpoint.directory / INDEX).is_file():
-        yield INDEX
+    whole = not checkpoint.location.endswith(SINGLE_FILES)
+    if whole and (checkpoint.directory / checkpoint.index).is_file():
+        yield checkpoint.index
     yield from (file for file in checkpoint.files if file != checkpoint.config_file)
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING
 
+from eyas.checkpoint import SINGLE_FILES
 from eyas.spec import DraftSpec, Served
 
 if TYPE_CHECKING:
@@ -75,7 +76,9 @@ class View:
     @property
     def conversion(self) -> str:
         """The command that writes this drafter for this engine."""
-        plain = self.trained.checkpoint.location.removesuffix(".safetensors").rstrip("/")
+        plain = self.trained.checkpoint.location.rstrip("/")
+        single = next((end for end in SINGLE_FILES if plain.endswith(end)), "")
+        plain = plain.removesuffix(single)
         if Path(plain).name in ("", ".."):  # `.` and its like have no name to add to
             plain = str(Path(plain).resolve())
         if self.trained.checkpoint.revision is not None:  # a Hub id is no place to write to

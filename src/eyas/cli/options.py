@@ -30,7 +30,7 @@ class Plainness(StrEnum):
 SUBJECT = "What is looked at"
 OUTPUT = "Output"
 
-DRAFT = "A directory, a .safetensors or .gguf file, or org/name@revision on the Hub."
+DRAFT = "A directory, a .safetensors, .bin or .gguf file, or org/name@revision on the Hub."
 Draft = Annotated[str, typer.Argument(metavar="DRAFT", help=DRAFT)]
 TargetOption = Annotated[
     str | None,

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from eyas.checkpoint import Format
+from eyas.checkpoint import SINGLE_FILES, Format
 from eyas.checkpoint.rows import Rows
 from eyas.checks import Trained
 from eyas.checks.unscaled import FLOATS, MAPS, unscaled
@@ -59,10 +59,13 @@ def material_of(trained: Trained) -> Material:
     checkpoint = trained.checkpoint
     found = contents(checkpoint, trained.roles, spec.attention)
     split = sorted({content.tensor for content in found.values() if content.part})
+    said = [f"{name} is split into its parts" for name in split]
+    if checkpoint.format is Format.PICKLE:
+        said.append("the weights were a pickle, read as weights only: nothing of it was run")
     return Material(
         spec=spec,
         parts={role: Part(rows=c.rows, origin=c.tensor) for role, c in found.items()},
-        changes=tuple(f"{name} is split into its parts" for name in split),
+        changes=tuple(said),
     )
 
 
@@ -75,7 +78,7 @@ def _require_understood(trained: Trained) -> Eagle3Spec:
     if not isinstance(spec, Eagle3Spec):
         why = "is known by name alone" if isinstance(spec, Recognised) else "convert does not cover"
         raise ConversionError(f"{location} is {spec.name}, which {why}", hint=inspect)
-    if checkpoint.rival is not None and not location.endswith(".safetensors"):
+    if checkpoint.rival is not None and not location.endswith(SINGLE_FILES):
         raise ConversionError(
             f"{location} also holds {checkpoint.rival}, and which of its weight files are the"
             " drafter is not said",

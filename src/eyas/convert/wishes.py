@@ -13,6 +13,7 @@ from eyas.convert.edits.ownership import (
     without_own_embedding,
     without_own_head,
 )
+from eyas.convert.edits.vocabulary import Pruning, pruned
 from eyas.convert.material import Material
 
 if TYPE_CHECKING:
@@ -29,14 +30,22 @@ class Share(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wishes:
-    """Of the drafter's weights: `dtype` is torch's name of a type, None for the one they have."""
+    """Of the drafter's weights: `dtype` is torch's name of a type, None for the one they have.
+
+    `pruning` is None where the draft vocabulary stays what it is, and `shard_bytes` where the
+    weights are one file.
+    """
 
     embedding: Share = Share.KEEP
     head: Share = Share.KEEP
     dtype: str | None = None
+    pruning: Pruning | None = None
+    shard_bytes: int | None = None
 
     def granted(self, material: Material, target: TargetFacts | None) -> Material:
         """`material` as wished; raises ConversionError where that would lose something."""
+        if self.pruning is not None:
+            material = pruned(material, self.pruning, target)
         if self.embedding is Share.ADD:
             material = with_own_embedding(material, target)
         if self.head is Share.ADD:

@@ -35,8 +35,8 @@ def contents(
     found: dict[str, Content] = {}
     for name, role in roles.items():
         rows: Rows = StoredRows(checkpoint, name)
-        if checkpoint.format is Format.GGUF and isinstance(attention, Mha):
-            rows = _in_halves(rows, role, attention)
+        if checkpoint.format is Format.GGUF:
+            rows = in_trained_order(rows, role, attention)
         parts = _parts(checkpoint.place(name), rows, role, attention)
         for part, where in parts.items():
             found[part] = Content(rows=Gathered(rows, where), tensor=name, part=True)
@@ -45,7 +45,10 @@ def contents(
     return found
 
 
-def _in_halves(rows: Rows, role: str, attention: Mha) -> Rows:
+def in_trained_order(rows: Rows, role: str, attention: Mha | Mla) -> Rows:
+    """`rows` as a GGUF file stores them, in the order of Hugging Face: q and k have another."""
+    if not isinstance(attention, Mha):
+        return rows
     for part, heads in (("q_proj", attention.num_heads), ("k_proj", attention.num_kv_heads)):
         if role.endswith(f"self_attn.{part}.weight"):
             return Gathered(rows, from_neighbours(heads.value, attention.head_dim.value))

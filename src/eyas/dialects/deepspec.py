@@ -155,12 +155,12 @@ def write(
     roles_present: Collection[str],
     *,
     dtype: str | None = None,
-    num_target_layers: int | None = None,
+    target_layers: int | None = None,
     num_anchors: int = 512,
 ) -> tuple[dict[str, Any], dict[str, str]]:
     """A config for DeepSpec, and role → tensor name.
 
-    `num_target_layers` is the depth of the target, and `num_anchors` how many blocks training
+    `target_layers` is the depth of the target, and `num_anchors` how many blocks training
     takes of a sequence; no drafter depends on them. Raises ConversionError for a fact that
     DeepSpec cannot state.
     """
@@ -171,7 +171,7 @@ def write(
         spec = require_eagle3(spec, name)
         fused = require_within(spec, roles_present, _EAGLE3)
         config = _eagle3_config(spec, fused, dtype)
-    config |= stated(num_target_layers=num_target_layers)
+    config |= stated(num_target_layers=target_layers)
     config |= stated(**{_TARGET: spec.target_name.value})
     return config, tensor_names(roles_present, maps, lambda role: role)
 

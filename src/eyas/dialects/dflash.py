@@ -126,30 +126,28 @@ def write(
     roles_present: Collection[str],
     *,
     dtype: str | None = None,
-    num_target_layers: int | None = None,
+    target_layers: int | None = None,
 ) -> tuple[dict[str, Any], dict[str, str]]:
     """A config for z-lab's code, and role → tensor name.
 
-    `num_target_layers` is the depth of the target, which its files state and no drafter depends
+    `target_layers` is the depth of the target, which its files state and no drafter depends
     on. Raises ConversionError for a fact that the dialect cannot state.
     """
     spec = require_block(spec, name)
     require_block_within(spec, roles_present, REACH, anchored=False)
     config = {
         "architectures": [_CLASS],
-        **flat_block(spec, dtype, num_target_layers),
+        **flat_block(spec, dtype, target_layers),
         block.SECTION: section_keys(spec),
     }
     return config, tensor_names(roles_present, maps, lambda role: role)
 
 
-def flat_block(
-    spec: DFlashSpec, dtype: str | None, num_target_layers: int | None
-) -> dict[str, Any]:
+def flat_block(spec: DFlashSpec, dtype: str | None, target_layers: int | None) -> dict[str, Any]:
     """The keys at the top, which SpecForge has too."""
     keys = {
         **block_layer_keys(spec, dtype),
-        **stated(block_size=spec.block_size.value, num_target_layers=num_target_layers),
+        **stated(block_size=spec.block_size.value, num_target_layers=target_layers),
     }
     causal = causal_layers(spec)
     if causal != "those that slide":

@@ -84,17 +84,17 @@ def write(
     layer_prefix: Literal["midlayer.", "layers.0."] = "midlayer.",
     ids: Literal["nested", "top", "both"] = "nested",
     dtype: str | None = None,
-    num_target_layers: int | None = None,
+    target_layers: int | None = None,
 ) -> Written:
     """A flat config for `spec`, and role → tensor name.
 
     `ids` says which keys state an EAGLE-3 drafter's boundaries, since readers differ in the one
     they look at, and `layer_prefix` what its layer is called; `dtype` is torch's name of the
-    weights' type. `num_target_layers` is the depth of the target, without which SpecForge builds no
+    weights' type. `target_layers` is the depth of the target, without which SpecForge builds no
     DFlash drafter. Raises ConversionError for a fact that the dialect cannot state.
     """
     if isinstance(spec, DFlashSpec):
-        return _write_block(spec, roles_present, dtype, num_target_layers)
+        return _write_block(spec, roles_present, dtype, target_layers)
     if isinstance(spec, PEagleSpec):
         return _write_parallel(spec, roles_present, dtype)
     spec = require_eagle3(spec, name)
@@ -146,10 +146,10 @@ def _write_block(
     spec: DFlashSpec,
     roles_present: Collection[str],
     dtype: str | None,
-    num_target_layers: int | None,
+    target_layers: int | None,
 ) -> Written:
     # A depth beside absent ids would spread them over the target.
-    depth = None if spec.boundaries.value is None else num_target_layers
+    depth = None if spec.boundaries.value is None else target_layers
     require_block_within(spec, roles_present, _BLOCK, anchored=spec.markov is not None)
     section = {**dflash.section_keys(spec), "projector_type": spec.name.lower()}
     if spec.name == "DSpark":

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from eyas.checkpoint import Checkpoint, read_headers
+from eyas.checkpoint import Checkpoint, Format, read_headers
+from eyas.engines.stop import NotCovered
 from eyas.spec import Fate, FromTensor, Landing, Segment, TensorLanding
 
 
@@ -13,10 +14,16 @@ def delivered(checkpoint: Checkpoint) -> Checkpoint:
 
     Both engines read all .safetensors of a directory without an index in the order of their names
     (vLLM 0.32.0, vllm/model_executor/model_loader/weight_utils.py). Raises CheckpointError for a
-    file that is not sound.
+    file that is not sound, and NotCovered where the drafter's own is a pickle: all the pickles of
+    a directory are read, in an order that no contract knows, and none where there are safetensors.
     """
     if checkpoint.rival is None:
         return checkpoint
+    if checkpoint.format is Format.PICKLE:
+        raise NotCovered(
+            f"{checkpoint.location} also holds {checkpoint.rival}, and eyas does not know which of"
+            f" it and {checkpoint.files[0]} an engine reads last: remove what is not the drafter"
+        )
     strays = [name for name in checkpoint.other_files if not name.startswith("consolidated")]
     tensors = dict(checkpoint.tensors)
     for file in sorted((*checkpoint.files, *strays)):

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from eyas.checkpoint import Checkpoint
+from eyas.checkpoint import Checkpoint, Format
+from eyas.checkpoint.rows import Rows, StoredRows
+from eyas.dialects.contents import in_trained_order
 from eyas.errors import UnsupportedError
 from eyas.model.fill import Filler
-from eyas.model.weights import Shapes, read_tensor
-from eyas.spec import Fate, FromTensor, Landing, Segment, Unfilled
+from eyas.model.weights import Shapes, read_tensor, tensor_of
+from eyas.spec import Fate, FromTensor, Landing, Mha, Mla, Segment, Unfilled
 
 
 class LandedWeights:
     """The matrices of a landing by role, cut, padded or filled as the engine has them."""
 
-    def __init__(self, landing: Landing, checkpoint: Checkpoint, shapes: Shapes) -> None:
-        """`shapes` are those of the drafter's own matrices."""
+    def __init__(
+        self, landing: Landing, checkpoint: Checkpoint, shapes: Shapes, attention: Mha | Mla
+    ) -> None:
+        """`shapes` are those of the drafter's own matrices, `attention` is as the engine has it."""
+        self._attention = attention
         self._checkpoint = checkpoint
         self._shapes = shapes
         self._segments: dict[str, tuple[str, Segment]] = {}
@@ -60,7 +65,10 @@ class LandedWeights:
         Both engines take what is too long or too wide from its start, and put zeros after what
         is too short (SGLang 0.5.23, srt/layers/parameter.py:177-340).
         """
-        held = read_tensor(self._checkpoint, tensor)[segment.offset :]
+        rows: Rows = StoredRows(self._checkpoint, tensor)
+        if segment.role is not None and self._checkpoint.format is Format.GGUF:
+            rows = in_trained_order(rows, segment.role, self._attention)
+        held = tensor_of(rows, self._checkpoint.place(tensor))[segment.offset :]
         if tuple(held.shape) == shape:
             return held
         overlap = tuple(slice(0, min(a, b)) for a, b in zip(held.shape, shape, strict=True))

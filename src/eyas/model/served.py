@@ -47,8 +47,8 @@ def served_drafter(
     _add_biases(drafter, roles)
     shapes = {role: tuple(held.shape) for role, held in drafter.state_dict().items()}
     _require_computed(roles - shapes.keys(), served.spec)
-    landed = LandedWeights(served.landing, checkpoint, shapes)
-    filler = Filler(RoleTensors(checkpoint, shapes), fill, seed)
+    landed = LandedWeights(served.landing, checkpoint, shapes, served.spec.attention)
+    filler = Filler(RoleTensors(checkpoint), fill, seed)
     state = {role: landed.read(role, filler) for role in shapes}
     if "d2t" in state:
         state["d2t"] = _usable_map(state["d2t"], served.spec, target, engine)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from torch import Tensor
 
 from eyas import dialects
-from eyas.checkpoint import Checkpoint, Format
+from eyas.checkpoint import Checkpoint
 from eyas.errors import CheckpointError, UnsupportedError
 from eyas.model.drafter import Drafter
 from eyas.model.id_map import fault_of_map
@@ -27,14 +27,9 @@ def trained_drafter(checkpoint: Checkpoint, target: Target) -> Drafter:
     dialect, spec = dialects.read(checkpoint)
     if not isinstance(spec, Eagle3Spec):
         raise UnsupportedError(f"`{checkpoint.location}` is no EAGLE-3 drafter: {spec.unjudged}")
-    if checkpoint.format is not Format.SAFETENSORS:
-        raise UnsupportedError(
-            f"`{checkpoint.location}` is a {checkpoint.format} file, and eyas computes with"
-            " safetensors alone"
-        )
     drafter = Drafter(spec, embedding=target.embedding_VH, head=target.head_VH)
     shapes = {role: tuple(held.shape) for role, held in drafter.state_dict().items()}
-    tensors = RoleTensors(checkpoint, shapes)
+    tensors = RoleTensors(checkpoint)
     state = {role: _weight(checkpoint, tensors, role, shape) for role, shape in shapes.items()}
     _require_usable_map(checkpoint, state, spec, target)
     used = {tensors.tensor(role) for role in shapes}

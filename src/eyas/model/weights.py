@@ -9,7 +9,10 @@ from torch import Tensor
 
 from eyas import dialects
 from eyas.checkpoint import Checkpoint
+from eyas.checkpoint.rows import Rows, StoredRows, blocks
+from eyas.dialects.contents import contents
 from eyas.errors import UnsupportedError
+from eyas.spec import Eagle3Spec
 
 _DTYPES = {
     "F64": torch.float64,
@@ -20,11 +23,6 @@ _DTYPES = {
     "I32": torch.int32,
     "BOOL": torch.bool,
 }
-# A file may hold these parts as one tensor, in this order.
-_FUSED = {
-    "self_attn.qkv_proj": ("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"),
-    "mlp.gate_up_proj": ("mlp.gate_proj", "mlp.up_proj"),
-}
 
 Shapes = Mapping[str, tuple[int, ...]]
 
@@ -34,56 +32,43 @@ def read_tensor(checkpoint: Checkpoint, name: str) -> Tensor:
 
     Raises CheckpointError when it cannot be read, UnsupportedError for a quantised dtype.
     """
-    header = checkpoint.tensors[name]
-    if header.dtype not in _DTYPES:
-        raise UnsupportedError(
-            f"{checkpoint.place(name)} holds {header.dtype}, which cannot be run"
-        )
+    return tensor_of(StoredRows(checkpoint, name), checkpoint.place(name))
+
+
+def tensor_of(rows: Rows, place: str) -> Tensor:
+    """All of `rows` as a tensor; `place` says where they are in a message."""
+    if rows.dtype not in _DTYPES:
+        raise UnsupportedError(f"{place} holds {rows.dtype}, which cannot be run")
     # a bytearray, because torch warns about memory that it may not write to
-    raw = bytearray(checkpoint.read_bytes(name))
+    raw = bytearray(b"".join(blocks(rows)))
     if not raw:
-        return torch.empty(header.shape, dtype=_DTYPES[header.dtype])
-    return torch.frombuffer(raw, dtype=_DTYPES[header.dtype]).reshape(header.shape)
+        return torch.empty(rows.shape, dtype=_DTYPES[rows.dtype])
+    return torch.frombuffer(raw, dtype=_DTYPES[rows.dtype]).reshape(rows.shape)
 
 
 class RoleTensors:
     """A checkpoint's tensors by the role that its dialect gives them.
 
-    `shapes` are those of the drafter's own matrices; they tell where a role lies in a tensor that
-    holds several, such as a fused qkv_proj. Raises NotADrafterError for a checkpoint of no
-    dialect.
+    A part of a tensor that holds several, such as a fused qkv_proj, is read alone. Raises
+    NotADrafterError for a checkpoint of no dialect, UnsupportedError for one of another kind than
+    EAGLE-3.
     """
 
-    def __init__(self, checkpoint: Checkpoint, shapes: Shapes) -> None:
+    def __init__(self, checkpoint: Checkpoint) -> None:
+        dialect, spec = dialects.read(checkpoint)
+        if not isinstance(spec, Eagle3Spec):
+            raise UnsupportedError(
+                f"`{checkpoint.location}` is no EAGLE-3 drafter: {spec.unjudged}"
+            )
         self._checkpoint = checkpoint
-        self._shapes = shapes
-        roles = dialects.recognise(checkpoint).roles(checkpoint)
-        self._tensors = {role: tensor for tensor, role in roles.items()}
+        self._contents = contents(checkpoint, dialect.roles(checkpoint), spec.attention)
 
     def tensor(self, role: str) -> str | None:
         """The name of the tensor that `role` is in; None when there is none."""
-        place = self._place(role)
-        return None if place is None else place[0]
+        content = self._contents.get(role)
+        return None if content is None else content.tensor
 
     def read(self, role: str) -> Tensor:
         """The values of `role`, which `tensor` finds, in the shape that the file has them in."""
-        place = self._place(role)
-        if place is None:
-            raise KeyError(role)
-        name, start, rows = place
-        held = read_tensor(self._checkpoint, name)
-        return held if rows is None else held[start : start + rows]
-
-    def _place(self, role: str) -> tuple[str, int, int | None] | None:
-        """Tensor, first row and number of rows (None: all of it) of `role`."""
-        if role in self._tensors:
-            return self._tensors[role], 0, None
-        for fused, parts in _FUSED.items():
-            for index, part in enumerate(parts):
-                whole = role.replace(part, fused)
-                if part not in role or whole not in self._tensors:
-                    continue
-                siblings = [role.replace(part, before) for before in parts[:index]]
-                start = sum(self._shapes[sibling][0] for sibling in siblings)
-                return self._tensors[whole], start, self._shapes[role][0]
-        return None
+        content = self._contents[role]
+        return tensor_of(content.rows, self._checkpoint.place(content.tensor))

@@ -29,7 +29,7 @@ from eyas.spec.landing import (
 )
 from eyas.spec.rope import Rope
 from eyas.spec.served import Claim, LongContext, NotChecked, Refusal, Served, Stage
-from eyas.spec.vocabulary import Ownership, VocabMap, VocabOrder
+from eyas.spec.vocabulary import Ownership, VocabMap, VocabOrder, most_counted
 
 __all__ = [
     "Boundaries",
@@ -75,4 +75,5 @@ __all__ = [
     "boundaries_of",
     "declared",
     "inferred",
+    "most_counted",
 ]

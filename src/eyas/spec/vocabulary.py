@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
 
 
@@ -34,3 +35,16 @@ class Ownership(StrEnum):
     OWN = "own"  # the drafter's own tensor
     TARGET = "target"  # the target's matrix
     TIED = "tied"  # the head is the drafter's embedding
+
+
+def most_counted(
+    counts: Mapping[int, float], *, among: Iterable[int], size: int, always: Iterable[int] = ()
+) -> tuple[int, ...]:
+    """The `size` ids of `among` that are counted most, in ascending order, `always` first of all.
+
+    Of equal counts the lower id is taken.
+    """
+    candidates = set(among)
+    forced = sorted(candidates & set(always))
+    rest = sorted(candidates - set(forced), key=lambda token: (-counts.get(token, 0.0), token))
+    return tuple(sorted([*forced, *rest][:size]))

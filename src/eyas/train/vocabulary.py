@@ -14,6 +14,7 @@ from torch import Tensor
 from eyas.checkpoint import whole_file
 from eyas.data.conversation import Conversation
 from eyas.errors import UsageError
+from eyas.spec import most_counted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,10 +72,7 @@ def draft_vocabulary(
     """
     if not 0 < size <= vocab_size:
         raise UsageError(f"a draft vocabulary of {size} does not fit the target's {vocab_size}")
-    by_count = sorted(range(vocab_size), key=lambda token: (-counts.get(token, 0.0), token))
-    forced = sorted(set(always))
-    kept = forced + [token for token in by_count if token not in set(forced)]
-    ids = tuple(sorted(kept[:size]))
+    ids = most_counted(counts, among=range(vocab_size), size=size, always=always)
     total = sum(counts.values())
     covered = sum(counts.get(token, 0.0) for token in ids)
     return DraftVocabulary(

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, fields, is_dataclass
 
+from eyas.checkpoint import Format
 from eyas.checks.fold import merge_numbers, template
 from eyas.checks.render.columns import columns
 from eyas.checks.render.style import PLAIN, Style
@@ -58,6 +59,8 @@ def render_human(
     lines = [style.paint(head, "bold"), f"  because {one_line(why)}"]
     if checkpoint.revision:
         lines.append(f"  revision {checkpoint.revision}")
+    if checkpoint.format is Format.PICKLE:
+        lines.append("  its weights are a pickle, read as weights only: nothing of it was run")
     if isinstance(spec, Recognised):
         lines.append(f"  recognised, and not judged: {spec.unjudged}")
     elif not isinstance(spec, Eagle3Spec):
@@ -106,6 +109,7 @@ def render_json(trained: Trained, why: str, *, unread: Sequence[str] = ()) -> st
                 "path": checkpoint.location,
                 "revision": checkpoint.revision,
                 "files": list(checkpoint.files),
+                "format": checkpoint.format.value,
                 "dialect": trained.dialect,
                 "why": why,
                 "known_by_name_alone": isinstance(trained.spec, Recognised),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path, PurePath
 from urllib.parse import quote
 
+from eyas.checkpoint import SINGLE_FILES
 from eyas.checks.finding import Finding
 from eyas.checks.report import Report, Subject
 
@@ -26,7 +27,7 @@ def path_of(subject: Subject, file: str) -> str | None:
     if subject.revision is not None:
         return None
     at = Path(subject.path)
-    return (at.parent / file if subject.path.endswith(".safetensors") else at / file).as_posix()
+    return (at.parent / file if subject.path.endswith(SINGLE_FILES) else at / file).as_posix()
 
 
 def uri_of(subject: Subject, file: str) -> str:

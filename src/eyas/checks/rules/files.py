@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from eyas.checks.finding import Finding, Skip
+from eyas.checkpoint import Format
+from eyas.checks.finding import Finding, Severity, Skip
 from eyas.checks.fold import fold
 from eyas.checks.quantised import left_plain
 from eyas.checks.rules.rule import TrainedRule
@@ -136,6 +137,43 @@ class QuantisationContradicts(TrainedRule):
         return trained.checkpoint.tensors[name].dtype in FLOATS
 
 
+class WeightsPickled(TrainedRule):
+    """Weights in a pickle, which is a program.
+
+    What it checks
+        Whether the weights are safetensors, or what torch.save writes (pytorch_model.bin).
+
+    Why it matters
+        A pickle can run any command on the machine of whoever loads it. Engines load it with
+        weights_only, as eyas reads it, and then it changes no token; older versions and other tools
+        run it. A scanner refuses it, and each load reads the whole file.
+
+    How to fix it
+        Convert the drafter: what is written is safetensors, with the same bytes in each tensor.
+
+    Example
+        A drafter that was saved with torch.save(model.state_dict(), "pytorch_model.bin").
+    """
+
+    code = "C106"
+    name = "weights-pickled"
+    severity = Severity.INFO
+    effect = "no token differs; a tool that loads it without weights_only runs what it holds"
+
+    def _look(self, trained: Trained) -> Iterator[Finding | Skip]:
+        checkpoint = trained.checkpoint
+        if checkpoint.format is not Format.PICKLE:
+            return
+        yield self.finding(
+            place=f"{checkpoint.files[0]} :: data.pkl",
+            message="the weights are a pickle, read as weights only: nothing of it was run; eyas"
+            " convert writes them as safetensors",
+            expected="safetensors",
+            found=f"a pickle ({', '.join(checkpoint.files[:3])})",
+            advice=f"eyas convert {trained.draft} OUT --to ENGINE",
+        )
+
+
 def _has_scale(trained: Trained, name: str) -> bool:
     return any(f"{name}{end}" in trained.checkpoint.tensors for end in SCALES)
 
@@ -158,4 +196,4 @@ def _sizes(shape: Shape) -> str:
     return " x ".join(map(str, shape)) or "a scalar"
 
 
-RULES = (ShapesContradict(), QuantisationContradicts())
+RULES = (ShapesContradict(), QuantisationContradicts(), WeightsPickled())
