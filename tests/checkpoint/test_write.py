@@ -9,6 +9,7 @@ import stat
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -251,3 +252,63 @@ def test_a_sparse_drafter_of_many_gigabytes_takes_no_room(tmp_path: Path) -> Non
 def test_contents_without_a_header_are_refused(tmp_path: Path) -> None:
     with pytest.raises(CheckpointError, match="contents but no header for tensor 'd2t'"):
         write_sparse(tmp_path / "out", {}, {}, {"d2t": b""})
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.integers(0, 9), max_size=8), st.integers(1, 20))
+def test_tensors_go_into_the_files_that_the_hubs_library_puts_them_in(
+    sizes: list[int], shard_bytes: int
+) -> None:
+    from huggingface_hub import split_state_dict_into_shards_factory
+
+    tensors = {
+        f"t{i}": TensorBytes(dtype="U8", shape=(size,), data=bytes([i + 1]) * size)
+        for i, size in enumerate(sizes)
+    }
+    theirs = split_state_dict_into_shards_factory(
+        {name: tensor.data for name, tensor in tensors.items()},
+        get_storage_size=len,
+        filename_pattern="model{suffix}.safetensors",
+        max_shard_size=shard_bytes,
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        place = write_checkpoint(Path(folder) / "d", {}, tensors, shard_bytes=shard_bytes)
+        checkpoint = open_checkpoint(place)
+        written = {name: header.file for name, header in checkpoint.tensors.items()}
+        assert written == theirs.tensor_to_filename
+        assert {name: checkpoint.read_bytes(name) for name in tensors} == {
+            name: tensor.data for name, tensor in tensors.items()
+        }
+        assert checkpoint.other_files == ()
+        index = place / "model.safetensors.index.json"
+        assert index.exists() == theirs.is_sharded
+        if theirs.is_sharded:
+            assert json.loads(index.read_text()) == {
+                "metadata": theirs.metadata,
+                "weight_map": theirs.tensor_to_filename,
+            }
+
+
+def test_an_extra_file_may_not_have_the_name_of_a_shard(tmp_path: Path) -> None:
+    tensors = {n: TensorBytes(dtype="U8", shape=(1,), data=b"x") for n in "ab"}
+    for name in ("model-00002-of-00002.safetensors", "model.safetensors.index.json"):
+        with pytest.raises(CheckpointError, match="cannot be an extra file's name"):
+            write_checkpoint(tmp_path / "out", {}, tensors, {name: ""}, shard_bytes=1)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_is_refused_while_the_disk_writes_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(descriptor: int) -> None:
+        # Once told, the kernel does not tell it to who asks next.
+        if threading.current_thread() is not threading.main_thread():
+            raise OSError(5, "Input/output error")
+        sync(descriptor)
+
+    sync = os.fsync
+    monkeypatch.setattr(os, "fsync", refuse)
+    tensors = {"x": TensorBytes(dtype="U8", shape=(1,), data=b"x")}
+    with pytest.raises(CheckpointError, match="cannot be written: input/output error"):
+        write_checkpoint(tmp_path / "out", {}, tensors)
+    assert list(tmp_path.iterdir()) == []

@@ -19,6 +19,7 @@ from eyas.checkpoint.place import GGUF_SUFFIX, PICKLE_SUFFIX, Place, locate
 from eyas.checkpoint.regular import regular_file
 from eyas.checkpoint.repository import Repository
 from eyas.checkpoint.shards import read_shards
+from eyas.checkpoint.spans import Span
 from eyas.errors import CheckpointError, reason_of
 
 _CHUNK = 16 * 2**20
@@ -115,18 +116,10 @@ class Checkpoint:
 
         Raises CheckpointError where the tensor is not there or cannot be read.
         """
-        header = self.tensors.get(name)
-        if header is None:
-            raise CheckpointError(
-                f"{self.location} has no tensor {name!r}",
-                hint="list its tensors with eyas inspect",
-            )
         if name in self._maps:
             yield from (self._maps[name][first : first + length] for first, length in spans)
             return
-        if header.start is None:
-            raise CheckpointError(f"{self.place(name)} is a header without bytes")
-        begin = header.start
+        header, begin = self._stored(name)
         if self.repository is not None and header.file in self.remote:
             for first, length in spans:
                 yield from self.repository.chunks(header.file, begin + first, length)
@@ -141,6 +134,25 @@ class Checkpoint:
             raise CheckpointError(
                 f"{path} cannot be read: {reason_of(error)}", hint="check its permissions"
             ) from None
+
+    def span(self, name: str) -> Span | None:
+        """Where the bytes of tensor `name` lie; None on the Hub. Raises CheckpointError."""
+        header, start = self._stored(name)
+        if self.repository is not None and header.file in self.remote:
+            return None
+        return Span(regular_file(self.directory, header.file), start)
+
+    def _stored(self, name: str) -> tuple[TensorHeader, int]:
+        """The header of tensor `name`, and the position of its first byte."""
+        header = self.tensors.get(name)
+        if header is None:
+            raise CheckpointError(
+                f"{self.location} has no tensor {name!r}",
+                hint="list its tensors with eyas inspect",
+            )
+        if header.start is None:
+            raise CheckpointError(f"{self.place(name)} is a header without bytes")
+        return header, header.start
 
     def keep(self, name: str, raw: bytes) -> None:
         """Takes `raw` for the bytes of tensor `name` from now on, without its file."""

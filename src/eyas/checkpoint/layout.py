@@ -16,6 +16,7 @@ from collections.abc import Mapping
 from eyas.checkpoint.header import DTYPE_BITS, tensor_nbytes
 from eyas.errors import CheckpointError
 
+WHOLE = "model.safetensors"
 METADATA = {"format": "pt"}  # transformers refuses a file without it
 
 
@@ -43,6 +44,33 @@ def lay_out(
     begin = 8 + len(text)
     ranges = {name: (begin + start, begin + stop) for name, (start, stop) in relative.items()}
     return len(text).to_bytes(8, "little") + text, ranges
+
+
+def split(sizes: Mapping[str, int], shard_bytes: int | None = None) -> dict[str, list[str]]:
+    """The files, by name, that hold the tensors `sizes` (name → bytes), each in one of them.
+
+    A file has at most `shard_bytes` bytes of tensors, or a single tensor that has more; without
+    `shard_bytes`, or where one file will do, it is model.safetensors. Tensors keep their order, and
+    so split as huggingface_hub splits them (2.0, serialization/_base.py).
+    """
+    shards: list[list[str]] = []
+    current: list[str] = []
+    room = shard_bytes
+    for name, nbytes in sizes.items():
+        if shard_bytes is not None and nbytes > shard_bytes:
+            shards.append([name])
+            continue
+        if room is not None and shard_bytes is not None:
+            if nbytes > room:
+                shards.append(current)
+                current, room = [], shard_bytes
+            room -= nbytes
+        current.append(name)
+    if current or not shards:
+        shards.append(current)
+    if len(shards) == 1:
+        return {WHOLE: shards[0]}
+    return {f"model-{i:05}-of-{len(shards):05}.safetensors": s for i, s in enumerate(shards, 1)}
 
 
 def _order(tensors: Mapping[str, tuple[str, tuple[int, ...]]]) -> list[str]:

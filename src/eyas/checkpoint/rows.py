@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import prod
 from typing import Protocol
 
 from eyas.checkpoint.cast import cast
 from eyas.checkpoint.checkpoint import Checkpoint
 from eyas.checkpoint.header import tensor_nbytes
+from eyas.checkpoint.spans import Span
 from eyas.checkpoint.write import TensorBytes
 
 _TOGETHER = 8 * 2**20  # bytes that are read and changed at a time
@@ -129,8 +131,21 @@ def blocks(rows: Rows, together: int = _TOGETHER) -> Iterator[bytes]:
 
 
 def tensor_bytes(rows: Rows) -> TensorBytes:
-    """`rows` as what a checkpoint's writer takes, read in pieces when it is written."""
-    return TensorBytes(dtype=rows.dtype, shape=rows.shape, data=lambda: blocks(rows))
+    """`rows` as what a checkpoint's writer takes, read when it is written."""
+    data = span_of(rows) or partial(blocks, rows)
+    return TensorBytes(dtype=rows.dtype, shape=rows.shape, data=data)
+
+
+def span_of(rows: Rows) -> Span | None:
+    """Where the bytes of `rows` lie in a file, one after the other; None where they do not."""
+    if isinstance(rows, StoredRows):
+        return rows.checkpoint.span(rows.name)
+    if not isinstance(rows, Gathered) or not isinstance(rows.order, range) or not rows.order:
+        return None
+    whole = span_of(rows.of)
+    if whole is None or rows.order.step != 1:
+        return None
+    return Span(whole.file, whole.start + rows.order.start * row_nbytes(rows.of))
 
 
 def _runs(numbers: Iterator[int]) -> list[range]:

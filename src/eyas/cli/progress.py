@@ -57,6 +57,23 @@ def counted(*, quiet: bool) -> Iterator[Callable[[str, int], Callable[[], None]]
         yield lambda what, total: _bar(progress, what, total)
 
 
+@contextmanager
+def copied(what: str, *, quiet: bool) -> Iterator[Callable[[int], None] | None]:
+    """A function that is told how many more bytes are done; of how many is not known."""
+    from rich.console import Console
+    from rich.progress import FileSizeColumn, Progress, SpinnerColumn, TextColumn
+    from rich.progress import TransferSpeedColumn as SpeedColumn
+
+    console = Console(stderr=True)
+    if quiet or not console.is_terminal:
+        yield None
+        return
+    columns = (SpinnerColumn(), FileSizeColumn(), TextColumn(what), SpeedColumn())
+    with Progress(*columns, console=console, transient=True) as progress:
+        task = progress.add_task(what, total=None)
+        yield lambda count: progress.advance(task, count)
+
+
 def _bar(progress: Progress, what: str, total: int) -> Callable[[], None]:
     for old in progress.task_ids:
         progress.remove_task(old)

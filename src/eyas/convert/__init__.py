@@ -5,7 +5,8 @@ from eyas.convert.goal import DialectGoal, Goal, parse_goal
 from eyas.convert.plan import Plan, PlannedTensor
 from eyas.convert.planning import plan
 from eyas.convert.repair import repair_of
-from eyas.convert.wishes import NO_WISHES, Share, Wishes
+from eyas.convert.share import Share
+from eyas.convert.wishes import NO_WISHES, Wishes
 
 __all__ = [
     "NO_WISHES",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,7 +14,7 @@ from eyas.convert.plan import Plan
 from eyas.convert.planning import plan
 from eyas.convert.recheck import changed_numbers, objections
 from eyas.convert.wishes import NO_WISHES, Wishes
-from eyas.errors import ConversionError
+from eyas.errors import CheckpointError, ConversionError
 
 if TYPE_CHECKING:
     from eyas.checkpoint import Checkpoint, TargetFacts
@@ -31,6 +32,13 @@ class ConversionResult:
     plan: Plan
     directory: Path
     nbytes: int  # of all tensors, each compared with its source
+
+    def json(self) -> str:
+        """The result for a program: the plan, where it was written, and how much was compared."""
+        import json
+
+        written = {"directory": str(self.directory), "bytes_compared": self.nbytes}
+        return json.dumps(self.plan.summary() | written, indent=2, allow_nan=False) + "\n"
 
     def text(self) -> str:
         """The result for a reader."""
@@ -54,36 +62,47 @@ def convert(
     target: TargetFacts | None = None,
     launch: Launch | None = None,
     wishes: Wishes = NO_WISHES,
+    progress: Callable[[int], None] | None = None,
 ) -> ConversionResult:
     """Writes `checkpoint` as the new `out`, so that `goal` computes what was trained.
+
+    `progress` is told how many more bytes are written.
 
     Raises ConversionError when no way of writing is exact, or when what was written does not read
     back as what was trained, and CheckpointError when `out` exists or cannot be written; there is
     then no new `out`.
     """
-    from eyas.checkpoint import open_checkpoint, require_new, write_checkpoint
+    from eyas.checkpoint import Unchanged, open_checkpoint, require_new, write_checkpoint
 
     final = Path(out).expanduser().absolute()
     require_new(final)  # before the work of planning
+    source = Unchanged.since(checkpoint)
     chosen = plan(checkpoint, goal, target=target, launch=launch, wishes=wishes)
 
     def verify(stage: Path) -> None:
         written = open_checkpoint(stage)
         against = objections(chosen.spec, target, written, goal, launch)
         faults = [o.text for o in against] + changed_numbers(chosen, written)
+        source.require()
         if faults:
             raise ConversionError(
                 f"what was written for {goal} does not read back as what was trained: {faults[0]}",
                 hint="nothing was kept; please report it",
             )
 
-    write_checkpoint(
-        final,
-        chosen.config,
-        {tensor.after: tensor_bytes(tensor.rows) for tensor in chosen.tensors},
-        extra_files=_companions(checkpoint.directory),
-        verify=verify,
-    )
+    try:
+        write_checkpoint(
+            final,
+            chosen.config,
+            {tensor.after: tensor_bytes(tensor.rows) for tensor in chosen.tensors},
+            extra_files=_companions(checkpoint.directory),
+            shard_bytes=wishes.shard_bytes,
+            verify=verify,
+            progress=progress,
+        )
+    except (CheckpointError, ConversionError):
+        source.require()  # where it changed, that is why
+        raise
     return ConversionResult(
         plan=chosen,
         directory=Path(out),

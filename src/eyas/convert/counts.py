@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from eyas.checkpoint.json_file import read_json_object
 from eyas.errors import UsageError, reason_of
 
 if TYPE_CHECKING:
@@ -57,6 +58,21 @@ def count_corpus(file: Path, target: TargetFacts | None) -> dict[int, float]:
     if not counts:
         raise UsageError(f"{file} holds no text", hint="name a .txt or .jsonl file with texts")
     return {token: float(count) for token, count in counts.items()}
+
+
+def end_ids(target: TargetFacts) -> tuple[int, ...]:
+    """The ids that end an answer, as the target's generation config or its config says.
+
+    An answer of a corpus does not hold them, and a drafter without them never drafts an end.
+    """
+    for name in ("generation_config.json", "config.json"):
+        if not (target.directory / name).is_file():
+            continue
+        found = read_json_object(target.directory / name, hint="fetch it again").get("eos_token_id")
+        ids = found if isinstance(found, list) else [found]
+        if all(type(token) is int for token in ids):
+            return tuple(ids)
+    return ()
 
 
 def _count(tokenizer: Any, texts: list[str], counts: Counter[int]) -> None:

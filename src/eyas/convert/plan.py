@@ -57,6 +57,28 @@ class Plan:
         """The checkpoint that it would write, without its weights."""
         return imagined(self.config, {t.after: t.rows for t in self.tensors}, self.form)
 
+    def json(self) -> str:
+        """The plan for a program: one object, with a line's end."""
+        import json
+
+        return json.dumps(self.summary(), indent=2, allow_nan=False) + "\n"
+
+    def summary(self) -> dict[str, Any]:
+        """What `json` spells."""
+        return {
+            "source": self.source,
+            "from": self.before,
+            "to": self.after,
+            "manner": self.manner,
+            "goal": self.goal,
+            "changes": list(self.changes),
+            "tensors": [
+                {"role": t.role, "before": t.before, "after": t.after} | _header(t.rows)
+                for t in self.tensors
+            ],
+            "config": dict(self.config),
+        }
+
     def text(self) -> str:
         """The plan for a reader."""
         from eyas.checks.fold import fold
@@ -73,6 +95,10 @@ class Plan:
             *(f"    {key}: {value}" for key, value in self.config.items()),
         ]
         return "\n".join(lines) + "\n"
+
+
+def _header(rows: Rows) -> dict[str, Any]:
+    return {"dtype": rows.dtype, "shape": list(rows.shape)}
 
 
 def planned(

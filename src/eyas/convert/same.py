@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from eyas.checkpoint.cast import widens
-from eyas.checkpoint.rows import Cast, Rows, blocks
+from eyas.checkpoint.header import tensor_nbytes
+from eyas.checkpoint.rows import Cast, Rows, blocks, span_of
+from eyas.checkpoint.same_bytes import same_spans
 
 
 def same_numbers(one: Rows, other: Rows) -> bool:
@@ -13,6 +15,9 @@ def same_numbers(one: Rows, other: Rows) -> bool:
     """
     if one.shape != other.shape:
         return False
+    spans = span_of(one), span_of(other)
+    if one.dtype == other.dtype and spans[0] and spans[1]:
+        return same_spans(spans[0], spans[1], tensor_nbytes(one.dtype, one.shape))
     if one.dtype != other.dtype:
         if widens(one.dtype, other.dtype):
             one = Cast(one, other.dtype)

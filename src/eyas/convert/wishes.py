@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from eyas.convert.edits.dtype import with_dtype
@@ -15,17 +14,10 @@ from eyas.convert.edits.ownership import (
 )
 from eyas.convert.edits.vocabulary import Pruning, pruned
 from eyas.convert.material import Material
+from eyas.convert.share import Share
 
 if TYPE_CHECKING:
     from eyas.checkpoint import TargetFacts
-
-
-class Share(StrEnum):
-    """What becomes of the embedding or the head."""
-
-    KEEP = "keep"  # as the drafter has it, unless the engine needs it otherwise
-    ADD = "add"  # stored with the drafter, from the target where it was the target's
-    LEAVE = "leave"  # left to the target, whose numbers it must have
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
