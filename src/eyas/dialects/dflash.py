@@ -7,18 +7,48 @@ where it is in neither (dflash/model.py at 1012959).
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from typing import Any
+
 from eyas.checkpoint import Checkpoint
-from eyas.dialects import block, flat
+from eyas.dialects import block
+from eyas.dialects.block_reach import (
+    BlockReach,
+    block_layer_keys,
+    causal_layers,
+    require_block,
+    require_block_within,
+    stated,
+)
+from eyas.dialects.dialect import Maps
 from eyas.dialects.keys import Keys, architectures, or_absent
+from eyas.dialects.reach import TARGETS
+from eyas.dialects.stating import after_layers, tensor_names
 from eyas.dialects.tensors import Tensors
 from eyas.spec import DFlashSpec, DraftSpec, Fact, Recognised, absent, assumed
 
 name = "dflash"
 keys = block.keys
 roles = block.roles
-write = flat.unwritten
+maps: Maps = "none"
+sorted_map = False
 
 _CLASS = "DFlashDraftModel"
+_USUAL_BLOCK = 16
+REACH = BlockReach(
+    dialect=name,
+    code="z-lab's DFlashDraftModel",
+    maps=maps,
+    embedding=TARGETS,
+    head=TARGETS,
+    embeddings_id=False,  # hidden_states[id + 1] (dflash/model.py, extract_context_feature)
+    ascending=False,
+    target_width=False,
+    heads=False,
+    sliding=True,
+    causal=frozenset({"none", "those that slide", "all"}),  # is_causal is false, absent or true
+    usual_block=_USUAL_BLOCK,
+)
 
 
 def recognise(checkpoint: Checkpoint) -> str | None:
@@ -32,7 +62,7 @@ def recognise(checkpoint: Checkpoint) -> str | None:
 
 def read(checkpoint: Checkpoint) -> DraftSpec:
     """The drafter as z-lab's code computes it."""
-    return read_as(checkpoint, whose="z-lab's DFlashDraftModel", usual_block=16)
+    return read_as(checkpoint, whose="z-lab's DFlashDraftModel", usual_block=_USUAL_BLOCK)
 
 
 def read_as(
@@ -89,3 +119,43 @@ def _after(keys: Keys) -> Fact[tuple[int, ...] | None] | None:
     """The boundaries that `target_layer_ids` in `keys` state: states after a layer."""
     ids = keys.integers("target_layer_ids")
     return None if ids is None else ids.map(lambda ids: tuple(i + 1 for i in ids))
+
+
+def write(
+    spec: DraftSpec,
+    roles_present: Collection[str],
+    *,
+    dtype: str | None = None,
+    target_layers: int | None = None,
+) -> tuple[dict[str, Any], dict[str, str]]:
+    """A config for z-lab's code, and role → tensor name.
+
+    `target_layers` is the depth of the target, which its files state and no drafter depends
+    on. Raises ConversionError for a fact that the dialect cannot state.
+    """
+    spec = require_block(spec, name)
+    require_block_within(spec, roles_present, REACH, anchored=False)
+    config = {
+        "architectures": [_CLASS],
+        **flat_block(spec, dtype, target_layers),
+        block.SECTION: section_keys(spec),
+    }
+    return config, tensor_names(roles_present, maps, lambda role: role)
+
+
+def flat_block(spec: DFlashSpec, dtype: str | None, target_layers: int | None) -> dict[str, Any]:
+    """The keys at the top, which SpecForge has too."""
+    keys = {
+        **block_layer_keys(spec, dtype),
+        **stated(block_size=spec.block_size.value, num_target_layers=target_layers),
+    }
+    causal = causal_layers(spec)
+    if causal != "those that slide":
+        keys["is_causal"] = causal == "all"
+    return keys
+
+
+def section_keys(spec: DFlashSpec) -> dict[str, Any]:
+    """The keys of the section, which SpecForge has too: ids of states after a layer."""
+    ids = after_layers(spec.boundaries.value)
+    return stated(mask_token_id=spec.mask_token_id.value, target_layer_ids=ids)

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 from eyas.checkpoint import Checkpoint
 from eyas.spec import DraftSpec
+
+# The tensors that map the drafter's token ids to the target's: the map and a mask of the ids kept,
+# the map alone, or neither where a drafter always has the target's whole vocabulary.
+Maps = Literal["d2t+t2d", "d2t", "none"]
 
 
 class Dialect(Protocol):
@@ -32,3 +36,30 @@ class Dialect(Protocol):
         self, spec: DraftSpec, roles_present: Collection[str]
     ) -> tuple[dict[str, Any], dict[str, str]]:
         """A config, and role → tensor name; ConversionError for what the dialect cannot state."""
+
+
+class Writable(Dialect, Protocol):
+    """A dialect that is written too, and not only read."""
+
+    @property
+    def maps(self) -> Maps:
+        """The vocabulary maps that its files hold. A t2d beyond them gets no name from `write`."""
+
+    @property
+    def sorted_map(self) -> bool:
+        """Whether its code slices the target's logits by t2d, and so takes rows as ascending ids.
+
+        A map that is not sorted drafts the same there, and trains on with the wrong labels.
+        """
+
+    def write(
+        self,
+        spec: DraftSpec,
+        roles_present: Collection[str],
+        *,
+        dtype: str | None = None,
+    ) -> tuple[dict[str, Any], dict[str, str]]:
+        """A config, and role → tensor name; ConversionError for what the dialect cannot state.
+
+        `dtype` is torch's name of the type that all weights share.
+        """

@@ -106,8 +106,8 @@ def flat_boundaries(top: Keys, *, whose: str) -> Fact[Boundaries]:
 def unwritten(
     spec: DraftSpec, roles_present: Collection[str]
 ) -> tuple[dict[str, Any], dict[str, str]]:
-    """Always raises ConversionError: eyas writes the forms that engines read."""
+    """Always raises ConversionError: for dialects that are read and not written."""
     raise ConversionError(
-        "eyas writes drafters in the specforge and the speculators dialect, and in no other",
-        hint="name an engine, and eyas convert writes what that engine reads",
+        "this is a dialect that eyas reads and does not write",
+        hint="name another dialect, or an engine",
     )

@@ -77,12 +77,12 @@ class Keys:
             raise self._wrong(key, value, "a text")
         return declared(value, self.place(key))
 
-    def integers(self, key: str) -> Fact[tuple[int, ...]] | None:
-        """A list of whole numbers of at least 0."""
+    def integers(self, key: str, *, least: int = 0) -> Fact[tuple[int, ...]] | None:
+        """A list of whole numbers of at least `least`."""
         value = self.values.get(key)
         if value is None:
             return None
-        if not isinstance(value, list) or not all(type(v) is int and v >= 0 for v in value):
+        if not isinstance(value, list) or not all(type(v) is int and v >= least for v in value):
             raise self._wrong(key, value, "a list of whole numbers")
         return declared(tuple(value), self.place(key))
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from typing import Any
 
 from eyas.checkpoint import Checkpoint
 from eyas.dialects.flat import has_eagle3_tensors
 from eyas.dialects.keys import Keys, architectures, first, or_absent
 from eyas.dialects.names import roles_of
+from eyas.errors import ConversionError
 from eyas.spec import Eagle3Spec, PEagleSpec, inferred
 
 MASK = "mask_hidden"
@@ -50,3 +52,18 @@ def with_mask_state(checkpoint: Checkpoint) -> Mapping[str, str]:
     """Tensor name → role, the mask state included."""
     own = {MASK: MASK} if MASK in checkpoint.tensors else {}
     return {**roles_of(checkpoint.tensors), **own}
+
+
+def require_mask_state(spec: PEagleSpec, roles_present: Collection[str], code: str) -> None:
+    """Raises ConversionError where the mask state is missing: `code` has one in every drafter."""
+    if not spec.mask_hidden.value or MASK not in roles_present:
+        raise ConversionError(
+            f"the drafter has no {MASK}, which {code} has in every P-EAGLE drafter",
+            hint="export the drafter again with all its tensors",
+        )
+
+
+def parallel_keys(spec: PEagleSpec) -> dict[str, Any]:
+    """The mask token and the number of depths, where they are known."""
+    stated = {_MASK_IDS[0]: spec.mask_token_id.value, "num_depths": spec.depths.value}
+    return {key: value for key, value in stated.items() if value is not None}

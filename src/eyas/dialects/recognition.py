@@ -1,6 +1,8 @@
-"""Which dialect a checkpoint is written in."""
+"""Which dialect a checkpoint is written in, and which dialects are there to be written."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 from eyas.checkpoint import Checkpoint
 from eyas.dialects import (
@@ -19,9 +21,9 @@ from eyas.dialects import (
     speculators,
     torchspec,
 )
-from eyas.dialects.dialect import Dialect
+from eyas.dialects.dialect import Dialect, Writable
 from eyas.dialects.unread import unread
-from eyas.errors import NotADrafterError
+from eyas.errors import NotADrafterError, UsageError
 from eyas.spec import DraftSpec
 
 # The first that recognises a checkpoint has it. A format, a kind that is known by name and a nested
@@ -43,6 +45,29 @@ DIALECTS: tuple[Dialect, ...] = (
     assistant,
     newer,
 )
+
+_WRITABLE: tuple[Writable, ...] = (
+    specforge,
+    speculators,
+    eagle,
+    angelslim,
+    modelopt,
+    torchspec,
+    automodel,
+    deepspec,
+    dflash,
+)
+# The dialects that are written too, by name, in the order in which a reader is told of them.
+WRITABLE: Mapping[str, Writable] = {dialect.name: dialect for dialect in _WRITABLE}
+
+
+def named_dialect(name: str) -> Writable:
+    """The dialect called `name`; raises UsageError when eyas writes none of that name."""
+    if name not in WRITABLE:
+        raise UsageError(
+            f"{name!r} is no dialect that eyas writes", hint=f"name one of {', '.join(WRITABLE)}"
+        )
+    return WRITABLE[name]
 
 
 def recognise(checkpoint: Checkpoint) -> Dialect:

@@ -7,33 +7,20 @@ DFlash relatives have a ``projector_type`` in ``dflash_config``, which z-lab's o
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, Literal
 
 from eyas.checkpoint import Checkpoint
-from eyas.dialects import block, dflash
-from eyas.dialects.flat import IDS, KEYS, flat_roles, has_eagle3_tensors, read_flat
+from eyas.dialects import block, dflash, specforge_config
+from eyas.dialects.flat import KEYS, flat_roles, has_eagle3_tensors, read_flat
 from eyas.dialects.keys import Keys, architectures
-from eyas.dialects.names import named
 from eyas.dialects.parallel import drafts_in_parallel, in_parallel, with_mask_state
-from eyas.dialects.stating import layer_keys, require_eagle3, require_stored
-from eyas.errors import ConversionError
-from eyas.spec import (
-    DefaultBoundaries,
-    DraftSpec,
-    Fact,
-    Feedback,
-    Fused,
-    LastState,
-    Mha,
-    Mla,
-    Origin,
-    Unfused,
-    assumed,
-)
+from eyas.spec import DraftSpec, Fact, Origin, assumed
 
-name = "specforge"
+name = specforge_config.name
+maps = specforge_config.maps
+sorted_map = True  # target_head[..., t2d] (specforge/algorithms/eagle3/model.py:494, 0.2.0)
+write = specforge_config.write
 
 _WHOSE = "SpecForge 0.2.0's LlamaForCausalLMEagle3"
 _PARALLEL = "SpecForge 0.2.0's PEagleDraftModel"
@@ -115,94 +102,3 @@ def _block_mark(checkpoint: Checkpoint) -> str | None:
     if kind not in ("dflash", "dspark") or not block.shows_block(checkpoint):
         return None
     return f"{checkpoint.config_file} :: {block.SECTION}.projector_type is {kind}"
-
-
-def write(
-    spec: DraftSpec,
-    roles_present: Collection[str],
-    *,
-    layer_prefix: Literal["midlayer.", "layers.0."] = "midlayer.",
-    ids: Literal["nested", "top", "both"] = "nested",
-    dtype: str | None = None,
-) -> tuple[dict[str, Any], dict[str, str]]:
-    """A flat config for `spec`, and role → tensor name.
-
-    `ids` says which keys state the boundaries, since readers differ in the one they look at;
-    `dtype` is torch's name of the weights' type. Raises ConversionError for a fact that the
-    dialect cannot state.
-    """
-    spec = require_eagle3(spec, name)
-    require_stored(spec, roles_present, name)
-    if spec.num_layers.value > 1 and layer_prefix == "midlayer.":
-        raise ConversionError(
-            f"midlayer.* names one decoder layer, and this drafter has {spec.num_layers.value}",
-            hint="name them layers.*",
-        )
-    config: dict[str, Any] = {
-        **_attention_keys(spec.attention),
-        **layer_keys(spec),
-        "draft_vocab_size": spec.draft_vocab_size.value,
-        "norm_before_residual": spec.norm_before_residual.value,
-        "norm_output": spec.feedback.value is Feedback.POST_NORM,
-        **_conditioning_keys(spec.conditioning, ids),
-    }
-    # SGLang takes the mere presence of this key for a drafter with an embedding of its own.
-    if spec.target_hidden_size.value != spec.hidden_size.value:
-        config["target_hidden_size"] = spec.target_hidden_size.value
-    if dtype is not None:
-        config["torch_dtype"] = dtype
-    return config, {role: named(role, layer_prefix) for role in roles_present}
-
-
-def _attention_keys(attention: Mha | Mla) -> dict[str, Any]:
-    if isinstance(attention, Mha):
-        if attention.qk_norm.value:
-            raise ConversionError(
-                f"{name}'s LlamaForCausalLMEagle3 has no norms on q and k, which this drafter has"
-            )
-        return {"architectures": ["LlamaForCausalLMEagle3"], "model_type": "llama"}
-    return {
-        "architectures": ["Eagle3DeepseekV2ForCausalLM"],
-        "model_type": "kimi_k2",
-        "num_attention_heads": attention.num_heads.value,
-        "num_key_value_heads": attention.num_heads.value,
-        "q_lora_rank": attention.q_lora_rank.value,
-        "kv_lora_rank": attention.kv_lora_rank.value,
-        "qk_nope_head_dim": attention.qk_nope_head_dim.value,
-        "qk_rope_head_dim": attention.qk_rope_head_dim.value,
-        "v_head_dim": attention.v_head_dim.value,
-    }
-
-
-def _conditioning_keys(conditioning: Fused | LastState | Unfused, ids: str) -> dict[str, Any]:
-    if isinstance(conditioning, Unfused):
-        raise ConversionError(f"{name} has no key for captured states without an fc over them")
-    if isinstance(conditioning, LastState):
-        if not conditioning.after_final_norm.value:
-            raise ConversionError(
-                f"{name} has no key for a state before the target's final norm, which this drafter"
-                " uses"
-            )
-        return {"eagle_config": {"use_aux_hidden_state": False}}
-    nested: dict[str, Any] = {"use_aux_hidden_state": True}
-    keys: dict[str, Any] = {
-        "norm_before_fc": conditioning.input_norm.value,
-        "fc_norm": conditioning.fc_norm.value,
-        "bias": conditioning.bias.value,
-        "eagle_config": nested,
-    }
-    if conditioning.count.value != 3:
-        keys["num_aux_hidden_states"] = conditioning.count.value
-    boundaries = conditioning.boundaries.value
-    if isinstance(boundaries, DefaultBoundaries):
-        return keys
-    if ids in ("nested", "both"):
-        if 0 in boundaries:
-            raise ConversionError(
-                f"{name}'s layer ids count states after a layer, and cannot name the embeddings"
-                " (boundary 0), which this drafter captures"
-            )
-        nested[IDS] = [k - 1 for k in boundaries]
-    if ids in ("top", "both"):
-        keys[IDS] = list(boundaries)
-    return keys

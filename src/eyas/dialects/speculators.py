@@ -8,46 +8,38 @@ dspark; all other types are known by name alone.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from typing import Any
+from collections.abc import Mapping
 
 from eyas.checkpoint import Checkpoint
-from eyas.dialects import block
+from eyas.dialects import block, speculators_config
 from eyas.dialects.eagle3 import LLAMA_CONFIG, Source, read_eagle3
 from eyas.dialects.keys import Keys, or_absent
 from eyas.dialects.names import roles_of
 from eyas.dialects.parallel import MASK, in_parallel, with_mask_state
-from eyas.dialects.stating import layer_keys, require_eagle3, require_stored
+from eyas.dialects.speculators_config import BLOCK_IDS, IDS, LAYER, NON_CAUSAL, USUAL_BLOCK
 from eyas.dialects.tensors import Tensors
 from eyas.dialects.unread import DRAFTER_KEYS, LAYER_KEYS, PARALLEL_KEYS
-from eyas.errors import CheckpointError, ConversionError
+from eyas.errors import CheckpointError
 from eyas.spec import (
     Boundaries,
     DefaultBoundaries,
     DraftSpec,
     Eagle3Spec,
     Fact,
-    Feedback,
-    Fused,
-    LaterNorm,
-    Mha,
-    Ownership,
     Recognised,
     assumed,
 )
 
-name = "speculators"
+name = speculators_config.name
+maps = speculators_config.maps
+sorted_map = True  # the verifier's head is cut by t2d (speculators/model.py:173, 0.9.0)
+write = speculators_config.write
 
-_VERSION = "0.9.0"  # whose layout is written
-_LAYER = "transformer_layer_config"
-_IDS = "eagle_aux_hidden_state_layer_ids"
 _CLASS = "speculators' Eagle3SpeculatorConfig"
 _RESIDUAL = f"{_CLASS} (its train command writes true, and vLLM takes true where it is absent)"
 
 # What its drafters of a block are called, and whether their anchor drafts where no key says.
 _BLOCKS = {"dflash": False, "dspark": True}
-_BLOCK_IDS = "aux_hidden_state_layer_ids"
-_NON_CAUSAL = "sliding_window_non_causal"
 
 _KEYS = frozenset(
     {"architectures", "speculators_config", "speculators_model_type", "speculators_version"}
@@ -57,7 +49,7 @@ _KEYS = frozenset(
 def recognise(checkpoint: Checkpoint) -> str | None:
     """A nested layer config, or speculators' own keys with its class names."""
     config = checkpoint.config
-    for key in (_LAYER, "speculators_config", "speculators_model_type"):
+    for key in (LAYER, "speculators_config", "speculators_model_type"):
         if key in config and (key != "speculators_model_type" or isinstance(config[key], str)):
             return f"{checkpoint.config_file} has {key}"
     return None
@@ -66,9 +58,9 @@ def recognise(checkpoint: Checkpoint) -> str | None:
 def keys(checkpoint: Checkpoint) -> Mapping[str, frozenset[str]]:
     """What reading a drafter of its algorithm looks at."""
     if _algorithm(checkpoint) in _BLOCKS:
-        top = _KEYS | block.BLOCK_KEYS | {_BLOCK_IDS, _NON_CAUSAL}
-        return {"": top, _LAYER: LAYER_KEYS | block.BLOCK_KEYS}
-    return {"": _KEYS | DRAFTER_KEYS | PARALLEL_KEYS | {_IDS}, _LAYER: LAYER_KEYS}
+        top = _KEYS | block.BLOCK_KEYS | {BLOCK_IDS, NON_CAUSAL}
+        return {"": top, LAYER: LAYER_KEYS | block.BLOCK_KEYS}
+    return {"": _KEYS | DRAFTER_KEYS | PARALLEL_KEYS | {IDS}, LAYER: LAYER_KEYS}
 
 
 def roles(checkpoint: Checkpoint) -> Mapping[str, str]:
@@ -91,10 +83,10 @@ def read(checkpoint: Checkpoint) -> DraftSpec:
             lacks="eyas reads eagle3, peagle, dflash and dspark of speculators",
         )
     top = Keys(checkpoint.config, checkpoint.config_file)
-    layer = top.section(_LAYER)
+    layer = top.section(LAYER)
     if not layer.values:
         raise CheckpointError(
-            f"{top.place(_LAYER)} is missing, so the sizes of {checkpoint.location} are unknown",
+            f"{top.place(LAYER)} is missing, so the sizes of {checkpoint.location} are unknown",
             hint="export it again with speculators",
         )
     if algorithm in _BLOCKS:
@@ -110,7 +102,7 @@ def _algorithm(checkpoint: Checkpoint) -> str:
         "algorithm"
     )
     # A test copy of a public drafter has the layer's model_type for its type.
-    layer = top.section(_LAYER).values.get("model_type")
+    layer = top.section(LAYER).values.get("model_type")
     if named is not None and named.value != layer:
         return named.value
     if block.shows_block(checkpoint):
@@ -139,9 +131,9 @@ def _read_block(checkpoint: Checkpoint, top: Keys, layer: Keys, algorithm: str) 
     whose = "speculators' DFlashSpeculatorConfig"
 
     def causal(sliding: Fact[frozenset[int]]) -> Fact[frozenset[int]]:
-        non_causal = top.flag(_NON_CAUSAL)
+        non_causal = top.flag(NON_CAUSAL)
         if non_causal is None:
-            return assumed(sliding.value, top.place(_NON_CAUSAL), whose=whose)
+            return assumed(sliding.value, top.place(NON_CAUSAL), whose=whose)
         return non_causal.map(lambda on: frozenset() if on else sliding.value)
 
     return block.read_block(
@@ -149,10 +141,10 @@ def _read_block(checkpoint: Checkpoint, top: Keys, layer: Keys, algorithm: str) 
             tensors=Tensors.of(checkpoint, block.roles(checkpoint)),
             layer=layer,
             own=(top,),
-            boundaries=or_absent(top.integers(_BLOCK_IDS), top.place(_BLOCK_IDS)),
+            boundaries=or_absent(top.integers(BLOCK_IDS), top.place(BLOCK_IDS)),
             causal=causal,
             anchored=_BLOCKS[algorithm],
-            usual_block=8,
+            usual_block=USUAL_BLOCK,
             target_name=or_absent(
                 _verifier(top), top.place("speculators_config.verifier.name_or_path")
             ),
@@ -166,72 +158,9 @@ def _verifier(top: Keys) -> Fact[str] | None:
 
 
 def _boundaries(top: Keys) -> Fact[Boundaries]:
-    ids = top.integers(_IDS)
+    ids = top.integers(IDS)
     if ids is None or not ids.value:
-        return assumed(DefaultBoundaries(), top.place(_IDS), whose=f"speculators {_VERSION}")
-    return Fact(value=ids.value, origin=ids.origin, key=ids.key)
-
-
-def write(
-    spec: DraftSpec,
-    roles_present: Collection[str],
-    *,
-    dtype: str | None = None,
-    speculative_tokens: int = 3,
-) -> tuple[dict[str, Any], dict[str, str]]:
-    """A speculators config for `spec`, and role → tensor name.
-
-    `dtype` is torch's name of the weights' type; `speculative_tokens` is the number that vLLM
-    drafts when the directory itself is served. Raises ConversionError for a fact that the
-    dialect cannot state.
-    """
-    spec = require_eagle3(spec, name)
-    require_stored(spec, roles_present, name)
-    attention, conditioning = spec.attention, spec.conditioning
-    if not isinstance(attention, Mha):
-        raise ConversionError(f"{name} has no latent attention (MLA), which this drafter has")
-    if not isinstance(conditioning, Fused):
-        raise ConversionError(f"{name} always fuses captured states, and this drafter does not")
-    if conditioning.bias.value:
-        raise ConversionError(f"{name} has no bias on fc, which this drafter has")
-    if spec.later_norm.value is LaterNorm.HIDDEN_NORM:
-        raise ConversionError(
-            f"{name} calls input_layernorm in layers after the first, and this drafter hidden_norm"
+        return assumed(
+            DefaultBoundaries(), top.place(IDS), whose=f"speculators {speculators_config.VERSION}"
         )
-    boundaries = conditioning.boundaries.value
-    kind = "qwen3" if attention.qk_norm.value else "llama"
-    config: dict[str, Any] = {
-        "architectures": ["Eagle3DraftModel"],
-        "speculators_model_type": "eagle3",
-        "speculators_version": _VERSION,
-        "draft_vocab_size": spec.draft_vocab_size.value,
-        "target_hidden_size": spec.target_hidden_size.value,
-        _IDS: None if isinstance(boundaries, DefaultBoundaries) else list(boundaries),
-        "norm_before_residual": spec.norm_before_residual.value,
-        "norm_before_fc": conditioning.input_norm.value,
-        "fc_norm": conditioning.fc_norm.value,
-        "norm_output": spec.feedback.value is Feedback.POST_NORM,
-        "embed_requires_grad": False,
-        "tie_word_embeddings": spec.head.value is Ownership.TIED,
-        "speculators_config": {
-            "algorithm": "eagle3",
-            "default_proposal_method": "greedy",
-            "proposal_methods": [
-                {
-                    "proposal_type": "greedy",
-                    "speculative_tokens": speculative_tokens,
-                    "verifier_accept_k": 1,
-                    "accept_tolerance": 0.0,
-                }
-            ],
-            "verifier": {"name_or_path": spec.target_name.value, "architectures": []},
-        },
-        _LAYER: {
-            "architectures": ["Qwen3ForCausalLM" if kind == "qwen3" else "LlamaForCausalLM"],
-            "model_type": kind,
-            **layer_keys(spec),
-        },
-    }
-    if dtype is not None:
-        config["dtype"] = dtype
-    return config, {role: role for role in roles_present}
+    return Fact(value=ids.value, origin=ids.origin, key=ids.key)

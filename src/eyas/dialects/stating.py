@@ -1,14 +1,25 @@
-"""What both EAGLE-3 dialects need before they write, and the keys that both write alike."""
+"""What the dialects need before they write, and the keys that several write alike."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import Any
 
+from eyas.dialects.dialect import Maps
 from eyas.dialects.names import FUSED
 from eyas.dialects.rope import rope_keys
 from eyas.errors import ConversionError
-from eyas.spec import DraftSpec, Eagle3Spec, Mha, Ownership, VocabMap
+from eyas.spec import (
+    Boundaries,
+    DefaultBoundaries,
+    DFlashSpec,
+    DraftSpec,
+    Eagle3Spec,
+    Mha,
+    Mla,
+    Ownership,
+    VocabMap,
+)
 
 
 def require_eagle3(spec: DraftSpec, dialect: str) -> Eagle3Spec:
@@ -18,7 +29,9 @@ def require_eagle3(spec: DraftSpec, dialect: str) -> Eagle3Spec:
     return spec
 
 
-def require_stored(spec: Eagle3Spec, roles_present: Collection[str], dialect: str) -> None:
+def require_stored(
+    spec: Eagle3Spec | DFlashSpec, roles_present: Collection[str], dialect: str
+) -> None:
     """Raises ConversionError when the tensors cannot carry what `spec` says of them."""
     owned = (
         ("embed_tokens.weight", spec.embedding.value is Ownership.OWN),
@@ -47,7 +60,7 @@ def require_stored(spec: Eagle3Spec, roles_present: Collection[str], dialect: st
         )
 
 
-def layer_keys(spec: Eagle3Spec) -> dict[str, Any]:
+def layer_keys(spec: Eagle3Spec | DFlashSpec) -> dict[str, Any]:
     """The keys of the decoder layer, without those that MLA has instead of Mha's."""
     keys: dict[str, Any] = {
         "hidden_size": spec.hidden_size.value,
@@ -69,3 +82,35 @@ def layer_keys(spec: Eagle3Spec) -> dict[str, Any]:
         keys["attention_bias"] = attention.bias.value
         keys["mlp_bias"] = False
     return keys
+
+
+def latent_keys(attention: Mla) -> dict[str, Any]:
+    """The keys that MLA has; num_key_value_heads is its number of heads, as its recipes have it."""
+    return {
+        "num_attention_heads": attention.num_heads.value,
+        "num_key_value_heads": attention.num_heads.value,
+        "q_lora_rank": attention.q_lora_rank.value,
+        "kv_lora_rank": attention.kv_lora_rank.value,
+        "qk_nope_head_dim": attention.qk_nope_head_dim.value,
+        "qk_rope_head_dim": attention.qk_rope_head_dim.value,
+        "v_head_dim": attention.v_head_dim.value,
+    }
+
+
+def dtype_key(dtype: str | None) -> dict[str, Any]:
+    """The key of the weights' type; without it where they have several."""
+    return {} if dtype is None else {"torch_dtype": dtype}
+
+
+def after_layers(boundaries: Boundaries | None) -> list[int] | None:
+    """`boundaries`, of which none is 0, as states after a layer; None for the default ones."""
+    if boundaries is None or isinstance(boundaries, DefaultBoundaries):
+        return None
+    return [k - 1 for k in boundaries]
+
+
+def tensor_names(
+    roles_present: Collection[str], maps: Maps, rename: Callable[[str], str]
+) -> dict[str, str]:
+    """Role → tensor name, without a t2d that `maps` does not have."""
+    return {role: rename(role) for role in roles_present if role != "t2d" or "t2d" in maps}

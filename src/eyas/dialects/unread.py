@@ -74,6 +74,7 @@ _INERT = frozenset(
         "max_window_layers",  # means something beside use_sliding_window alone, which is judged
         "num_target_layers",
         "pad_token_id",
+        "parallel_draft_heads_num_layers",  # of heads that more than one parallel_draft_step has
         "pretraining_tp",  # the same products in slices
         "return_dict",
         "step_loss_decay",
@@ -116,6 +117,7 @@ _NEUTRAL: Mapping[str, object] = {
     "embedding_multiplier": 1,
     "logit_scale": 1,
     "logits_scaling": 1,
+    "next_layer_regular": True,  # layers after the first take one state: ModelOpt's template
     "num_nextn_predict_layers": 0,
     "parallel_draft_step": 1,
     "partial_rotary_factor": 1,
