@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from eyas.convert.writers import WRITABLE
+from eyas.dialects import WRITABLE
 from eyas.engines import ENGINES, EngineRef, require_covered
 from eyas.engines.suggestion import suggestion
 from eyas.errors import UsageError

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from eyas.checkpoint import SINGLE_FILES, Format
 from eyas.checkpoint.rows import Rows
@@ -12,7 +13,9 @@ from eyas.checks import Trained
 from eyas.checks.unscaled import FLOATS, MAPS, unscaled
 from eyas.dialects.contents import contents
 from eyas.errors import ConversionError
-from eyas.spec import Eagle3Spec, Recognised
+from eyas.spec import DFlashSpec, Eagle3Spec, PEagleSpec, Recognised
+
+Drafter = Eagle3Spec | PEagleSpec | DFlashSpec
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,21 +33,30 @@ class Material:
     `parts` are by role. `changes` says in words what was done to them: what is more than a name.
     """
 
-    spec: Eagle3Spec
+    spec: Drafter
     parts: Mapping[str, Part]
     changes: tuple[str, ...] = ()
 
-    def changed(
-        self, what: str, *, spec: Eagle3Spec | None = None, parts: Mapping[str, Part | None]
-    ) -> Material:
-        """With `parts` in place of those of their roles, None for one that is left out.
+    @property
+    def facts(self) -> Eagle3Spec | DFlashSpec:
+        """The facts that every kind has, such as its vocabularies: P-EAGLE's are its drafter's."""
+        return self.spec.drafter if isinstance(self.spec, PEagleSpec) else self.spec
 
-        `what` says it in words.
+    def changed(
+        self, what: str, *, facts: Mapping[str, Any] | None = None, parts: Mapping[str, Part | None]
+    ) -> Material:
+        """With other `facts`, by name, and with `parts` in place of those of their roles.
+
+        A part is None where it is left out. `what` says it in words.
         """
         merged = {**self.parts, **parts}
+        changed: Drafter = replace(self.facts, **(facts or {}))
+        if isinstance(self.spec, PEagleSpec):
+            assert isinstance(changed, Eagle3Spec)  # as its drafter is
+            changed = replace(self.spec, drafter=changed)
         return replace(
             self,
-            spec=spec or self.spec,
+            spec=changed,
             parts={role: part for role, part in merged.items() if part is not None},
             changes=(*self.changes, what),
         )
@@ -57,7 +69,8 @@ def material_of(trained: Trained) -> Material:
     """
     spec = _require_understood(trained)
     checkpoint = trained.checkpoint
-    found = contents(checkpoint, trained.roles, spec.attention)
+    facts = spec.drafter if isinstance(spec, PEagleSpec) else spec
+    found = contents(checkpoint, trained.roles, facts.attention)
     split = sorted({content.tensor for content in found.values() if content.part})
     said = [f"{name} is split into its parts" for name in split]
     if checkpoint.format is Format.PICKLE:
@@ -69,15 +82,16 @@ def material_of(trained: Trained) -> Material:
     )
 
 
-def _require_understood(trained: Trained) -> Eagle3Spec:
+def _require_understood(trained: Trained) -> Drafter:
     from eyas import dialects
 
     spec, checkpoint = trained.spec, trained.checkpoint
     location = checkpoint.location
     inspect = f"eyas inspect {location}"
-    if not isinstance(spec, Eagle3Spec):
-        why = "is known by name alone" if isinstance(spec, Recognised) else "convert does not cover"
-        raise ConversionError(f"{location} is {spec.name}, which {why}", hint=inspect)
+    if isinstance(spec, Recognised):
+        raise ConversionError(
+            f"{location} is {spec.name}, which is known by name alone", hint=inspect
+        )
     if checkpoint.rival is not None and not location.endswith(SINGLE_FILES):
         raise ConversionError(
             f"{location} also holds {checkpoint.rival}, and which of its weight files are the"

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 from eyas.checkpoint import Format
 from eyas.checkpoint.imagined import imagined
 from eyas.checkpoint.rows import Rows
-from eyas.convert.material import Material
-from eyas.spec import Eagle3Spec
+from eyas.convert.material import Drafter, Material
 
 if TYPE_CHECKING:
     from eyas.checkpoint import Checkpoint
@@ -34,8 +33,8 @@ class PlannedTensor:
 class Plan:
     """What a conversion will write, and the drafter that it must then be.
 
-    `changes` says what is done beyond names and keys. `copied` says that the drafter's embedding has
-    the target's numbers, so that an engine may use either.
+    `changes` says what is done beyond names and keys, `copied` that the drafter's embedding has the
+    target's numbers, so that an engine may use either.
     """
 
     source: str
@@ -44,7 +43,7 @@ class Plan:
     manner: str  # its names and keys, where it has several
     form: Format
     goal: str
-    spec: Eagle3Spec
+    spec: Drafter
     tensors: tuple[PlannedTensor, ...]
     config: Mapping[str, Any]
     changes: tuple[str, ...]

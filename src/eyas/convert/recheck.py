@@ -14,11 +14,12 @@ from eyas.checks.rules.positions import PositionsDiffer
 from eyas.checks.rules.target import PositionsBelowTarget
 from eyas.checks.rules.vocabulary import EmbeddingReplaced
 from eyas.convert.goal import DialectGoal, Goal
+from eyas.convert.material import Drafter
 from eyas.convert.objection import Objection
 from eyas.convert.plan import Plan
 from eyas.convert.same import same_numbers
 from eyas.dialects.contents import contents
-from eyas.spec import Eagle3Spec, Fact, NotChecked
+from eyas.spec import Fact, NotChecked, PEagleSpec, Recognised
 
 if TYPE_CHECKING:
     from eyas.checkpoint import Checkpoint, TargetFacts
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def objections(
-    spec: Eagle3Spec,
+    spec: Drafter,
     target: TargetFacts | None,
     written: Checkpoint,
     goal: Goal,
@@ -50,7 +51,8 @@ def objections(
         return [*found, Objection(text=f"{goal} is not covered: {served.reason}")]
     findings, skipped = compare_view(View(trained=again, served=served))
     stage = None if served.refusal is None else served.refusal.stage
-    no_limit = spec.max_position_embeddings.value is None
+    facts = spec.drafter if isinstance(spec, PEagleSpec) else spec
+    no_limit = facts.max_position_embeddings.value is None
     found += [
         Objection(
             text=f.message,
@@ -102,9 +104,10 @@ def changed_numbers(plan: Plan, written: Checkpoint) -> list[str]:
     it, and the whole of both sides is read.
     """
     dialect, spec = dialects.read(written)
-    if not isinstance(spec, Eagle3Spec):
+    if isinstance(spec, Recognised):
         return [f"it is read again as {spec.name}"]
-    found = contents(written, dialect.roles(written), spec.attention)
+    facts = spec.drafter if isinstance(spec, PEagleSpec) else spec
+    found = contents(written, dialect.roles(written), facts.attention)
     lacking = [
         f"{tensor.after} is not there" for tensor in plan.tensors if tensor.role not in found
     ]

@@ -22,10 +22,12 @@ from eyas.convert.objection import Objection, refusal
 from eyas.convert.plan import Plan, planned
 from eyas.convert.recheck import objections
 from eyas.convert.wishes import NO_WISHES, Wishes
-from eyas.convert.writers import WRITERS, Writer
+from eyas.convert.writers import FOR_ENGINES, Writer, writers_of
+from eyas.dialects import WRITABLE
 from eyas.engines import require_covered
 from eyas.engines.catalogue import engine_named
 from eyas.errors import ConversionError
+from eyas.spec import Eagle3Spec
 
 if TYPE_CHECKING:
     from eyas.checkpoint import Checkpoint, TargetFacts
@@ -54,6 +56,11 @@ def search(
     if not isinstance(goal, DialectGoal):
         require_covered(goal)
     trained = as_trained(checkpoint, target=target)
+    if not isinstance(goal, DialectGoal) and not isinstance(trained.spec, Eagle3Spec):
+        raise ConversionError(
+            f"{checkpoint.location} cannot be shown to be exact on {goal}: {trained.spec.unjudged}",
+            hint=f"name a dialect to convert it to: {', '.join(WRITABLE)}",
+        )
     material = wishes.granted(with_sorted_offsets(material_of(trained)), target)
     against: list[list[Objection]] = []
     unwritten: list[ConversionError] = []
@@ -80,10 +87,10 @@ def search(
 
 def _writers(trained: Trained, goal: Goal) -> list[Writer]:
     if isinstance(goal, DialectGoal):
-        return [writer for writer in WRITERS if writer.dialect == goal.name]
+        return list(writers_of(goal.name))
     engine = engine_named(goal.name)
     takes_gguf = engine is not None and engine.reads_gguf
-    fitting = [w for w in WRITERS if w.for_engines and (w.form is Format.GGUF) is takes_gguf]
+    fitting = [w for w in FOR_ENGINES if (w.form is Format.GGUF) is takes_gguf]
     return sorted(fitting, key=lambda writer: writer.dialect != trained.dialect)
 
 

@@ -8,35 +8,34 @@ from functools import partial
 from typing import Any
 
 from eyas.checkpoint import Format
-from eyas.dialects import specforge, speculators
-from eyas.spec import Eagle3Spec
+from eyas.dialects import WRITABLE, specforge, speculators, torchspec
+from eyas.spec import DraftSpec
 
 Written = tuple[dict[str, Any], dict[str, str]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Writer:
-    """A dialect and how it is written: `write` takes a spec, the roles present and a dtype.
-
-    `masks` says whether t2d is stored beside d2t, `for_engines` whether it is tried for an engine:
-    ways that differ in what no engine reads are for their dialect alone.
-    """
+    """A dialect and how it is written: `write` takes a spec, the roles present and a dtype."""
 
     dialect: str
     manner: str
     write: Callable[..., Written]
     form: Format = Format.SAFETENSORS
-    masks: bool = True
-    for_engines: bool = True
 
-    def __call__(self, spec: Eagle3Spec, roles: Collection[str], dtype: str | None) -> Written:
+    @property
+    def masks(self) -> bool:
+        """Whether t2d is stored beside d2t."""
+        return WRITABLE[self.dialect].maps == "d2t+t2d"
+
+    def __call__(self, spec: DraftSpec, roles: Collection[str], dtype: str | None) -> Written:
         """A config, and role → tensor name; ConversionError for what cannot be stated so."""
         return self.write(spec, roles, dtype=dtype)
 
 
-# Readers of the flat form differ in the name of the layer and in the key of the layer ids; the
-# first manner that an engine reads as trained is taken.
-WRITERS: tuple[Writer, ...] = (
+# What is tried for an engine. Readers of the flat form differ in the name of the layer and in the
+# key of the layer ids; the first manner that an engine reads as trained is taken.
+FOR_ENGINES: tuple[Writer, ...] = (
     Writer(
         dialect=specforge.name,
         manner="midlayer.*",
@@ -53,5 +52,17 @@ WRITERS: tuple[Writer, ...] = (
         write=partial(specforge.write, layer_prefix="midlayer.", ids="top"),
     ),
     Writer(dialect=speculators.name, manner="nested config", write=speculators.write),
+    Writer(
+        dialect=torchspec.name,
+        manner="layers.0.*",
+        write=partial(torchspec.write, layer_prefix="layers.0."),
+    ),
 )
-WRITABLE: tuple[str, ...] = tuple(dict.fromkeys(writer.dialect for writer in WRITERS))
+
+
+def writers_of(dialect: str) -> tuple[Writer, ...]:
+    """The ways of writing a drafter for the readers of `dialect`, its producer's own first."""
+    module = WRITABLE[dialect]
+    own = Writer(dialect=dialect, manner="as its producer does", write=module.write)
+    others = tuple(writer for writer in FOR_ENGINES if writer.dialect == dialect)
+    return (own, *others)

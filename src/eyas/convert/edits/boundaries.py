@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from eyas.convert.material import Material
 from eyas.errors import TargetError
-from eyas.spec import Boundaries, DefaultBoundaries, Fact, Fused, inferred
+from eyas.spec import Boundaries, DefaultBoundaries, Eagle3Spec, Fact, Fused, inferred
 
 if TYPE_CHECKING:
     from eyas.checkpoint import TargetFacts
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 def with_stated_boundaries(material: Material, target: TargetFacts | None) -> Material | None:
     """`material` with the default boundaries of `target` written out; None where none are meant."""
-    fused, depth = material.spec.conditioning, None if target is None else target.num_layers
-    if not isinstance(fused, Fused) or depth is None:
+    fused, depth = _fused(material), None if target is None else target.num_layers
+    if fused is None or depth is None:
         return None
     if not isinstance(fused.boundaries.value, DefaultBoundaries):
         return None
@@ -30,8 +30,8 @@ def with_stated_boundaries(material: Material, target: TargetFacts | None) -> Ma
 
 def with_default_boundaries(material: Material, target: TargetFacts | None) -> Material | None:
     """`material` without layer ids, where they are the default of `target`; None where not."""
-    fused, depth = material.spec.conditioning, None if target is None else target.num_layers
-    if not isinstance(fused, Fused) or depth is None:
+    fused, depth = _fused(material), None if target is None else target.num_layers
+    if fused is None or depth is None:
         return None
     try:
         if DefaultBoundaries().of(depth) != fused.boundaries.value:
@@ -45,5 +45,10 @@ def with_default_boundaries(material: Material, target: TargetFacts | None) -> M
 def _with(material: Material, fused: Fused, boundaries: Boundaries, what: str) -> Material:
     found: Fact[Boundaries] = inferred(boundaries, fused.boundaries.key)
     conditioning = replace(fused, boundaries=found)
-    spec = replace(material.spec, conditioning=conditioning)
-    return material.changed(what, spec=spec, parts={})
+    return material.changed(what, facts={"conditioning": conditioning}, parts={})
+
+
+def _fused(material: Material) -> Fused | None:
+    facts = material.facts
+    fused = facts.conditioning if isinstance(facts, Eagle3Spec) else None
+    return fused if isinstance(fused, Fused) else None

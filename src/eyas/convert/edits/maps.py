@@ -9,7 +9,7 @@ from itertools import pairwise
 from eyas.checkpoint.rows import Gathered, Made, Rows, blocks
 from eyas.convert.material import Material, Part
 from eyas.errors import ConversionError
-from eyas.spec import Fact, Ownership, VocabMap, VocabOrder, inferred
+from eyas.spec import Ownership, VocabMap, VocabOrder, inferred
 
 _CODES = {"BOOL": "?", "U8": "B", "I8": "b", "I16": "h", "I32": "i", "I64": "q"}
 _MAPPED = (VocabMap.OFFSETS, VocabMap.ABSOLUTE)
@@ -20,7 +20,7 @@ def target_ids(material: Material) -> tuple[int, ...] | None:
 
     Raises ConversionError for a map whose numbers are not the ids of a target's tokens.
     """
-    spec = material.spec
+    spec = material.facts
     if spec.vocab_map.value not in _MAPPED:
         return None
     d2t = material.parts.get("d2t")
@@ -52,7 +52,7 @@ def with_sorted_offsets(material: Material) -> Material:
     ids = target_ids(material)
     if ids is None:
         return material
-    spec = material.spec
+    spec = material.facts
     rising = all(before < after for before, after in pairwise(ids))
     if rising and spec.vocab_map.value is VocabMap.OFFSETS and "d2t" in material.parts:
         return material
@@ -71,11 +71,10 @@ def with_sorted_offsets(material: Material) -> Material:
         said.append("the map is sorted, and the rows of the head with it")
     return material.changed(
         "; ".join(said),
-        spec=replace(
-            spec,
-            vocab_map=_same_place(spec.vocab_map, VocabMap.OFFSETS),
-            vocab_order=inferred(VocabOrder.SORTED, spec.vocab_order.key),
-        ),
+        facts={
+            "vocab_map": inferred(VocabMap.OFFSETS, spec.vocab_map.key),
+            "vocab_order": inferred(VocabOrder.SORTED, spec.vocab_order.key),
+        },
         parts=parts,
     )
 
@@ -85,7 +84,7 @@ def with_mask(material: Material) -> Material:
     ids = target_ids(material)
     if ids is None:
         return material
-    kept = bytearray(material.spec.vocab_size.value)
+    kept = bytearray(material.facts.vocab_size.value)
     for token in ids:
         kept[token] = 1
     mask = Made("BOOL", (len(kept),), bytes(kept))
@@ -124,7 +123,3 @@ def _same(one: Rows, other: Rows) -> bool:
     return (one.dtype, one.shape) == (other.dtype, other.shape) and (
         b"".join(blocks(one)) == b"".join(blocks(other))
     )
-
-
-def _same_place(fact: Fact[VocabMap], value: VocabMap) -> Fact[VocabMap]:
-    return inferred(value, fact.key)

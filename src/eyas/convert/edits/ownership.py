@@ -11,7 +11,7 @@ from eyas.checks.unscaled import FLOATS
 from eyas.convert.material import Material, Part
 from eyas.convert.same import same_numbers
 from eyas.errors import CheckpointError, ConversionError
-from eyas.spec import Eagle3Spec, Fact, Ownership, VocabMap
+from eyas.spec import DFlashSpec, Eagle3Spec, Fact, Ownership, VocabMap
 
 if TYPE_CHECKING:
     from eyas.checkpoint import TargetFacts
@@ -25,13 +25,13 @@ def with_own_embedding(material: Material, target: TargetFacts | None) -> Materi
 
     Raises ConversionError where the target's weights are not at hand, or of another width.
     """
-    spec = material.spec
+    spec = material.facts
     if spec.embedding.value is Ownership.OWN:
         return material
     part = _of_target(target, EMBEDDING, spec.vocab_size.value, spec)
     return material.changed(
         "the target's embedding is added",
-        spec=replace(spec, embedding=_owned(spec.embedding)),
+        facts={"embedding": _owned(spec.embedding)},
         parts={EMBEDDING: part},
     )
 
@@ -41,7 +41,7 @@ def with_own_head(material: Material, target: TargetFacts | None) -> Material:
 
     Raises ConversionError where the target's weights are not at hand, or of another width.
     """
-    spec = material.spec
+    spec = material.facts
     if HEAD in material.parts:
         return material
     if spec.head.value is Ownership.TIED:
@@ -57,7 +57,7 @@ def with_own_head(material: Material, target: TargetFacts | None) -> Material:
             "the drafter's own head is not in its files",
             hint="export it again with all its tensors",
         )
-    return material.changed(what, spec=replace(spec, head=_owned(spec.head)), parts={HEAD: part})
+    return material.changed(what, facts={"head": _owned(spec.head)}, parts={HEAD: part})
 
 
 def without_own_embedding(material: Material, target: TargetFacts | None) -> Material:
@@ -65,7 +65,7 @@ def without_own_embedding(material: Material, target: TargetFacts | None) -> Mat
 
     Raises ConversionError where the two differ, or where they cannot be compared.
     """
-    spec = material.spec
+    spec = material.facts
     if spec.embedding.value is not Ownership.OWN:
         return material
     if spec.head.value is Ownership.TIED:
@@ -73,7 +73,7 @@ def without_own_embedding(material: Material, target: TargetFacts | None) -> Mat
     _require_same(material.parts[EMBEDDING], _of_target(target, EMBEDDING, None, spec))
     return material.changed(
         "the embedding is left to the target, whose numbers it has",
-        spec=replace(spec, embedding=replace(spec.embedding, value=Ownership.TARGET)),
+        facts={"embedding": replace(spec.embedding, value=Ownership.TARGET)},
         parts={EMBEDDING: None},
     )
 
@@ -83,7 +83,7 @@ def without_own_head(material: Material, target: TargetFacts | None) -> Material
 
     Raises ConversionError where the two differ, or where the vocabulary is a part of the target's.
     """
-    spec = material.spec
+    spec = material.facts
     if spec.head.value is not Ownership.OWN:
         return material
     if spec.vocab_map.value is not VocabMap.IDENTITY:
@@ -91,7 +91,7 @@ def without_own_head(material: Material, target: TargetFacts | None) -> Material
     _require_same(material.parts[HEAD], _of_target(target, HEAD, None, spec))
     return material.changed(
         "the head is left to the target, whose numbers it has",
-        spec=replace(spec, head=replace(spec.head, value=Ownership.TARGET)),
+        facts={"head": replace(spec.head, value=Ownership.TARGET)},
         parts={HEAD: None},
     )
 
@@ -100,13 +100,15 @@ def has_targets_embedding(material: Material, target: TargetFacts | None) -> boo
     """Whether the drafter's own embedding has the target's numbers; None where nobody can tell."""
     own = material.parts[EMBEDDING]
     try:
-        theirs = _of_target(target, EMBEDDING, own.rows.shape[0], material.spec)
+        theirs = _of_target(target, EMBEDDING, own.rows.shape[0], material.facts)
     except ConversionError:
         return None
     return same_numbers(own.rows, theirs.rows)
 
 
-def _of_target(target: TargetFacts | None, role: str, count: int | None, spec: Eagle3Spec) -> Part:
+def _of_target(
+    target: TargetFacts | None, role: str, count: int | None, spec: Eagle3Spec | DFlashSpec
+) -> Part:
     """The target's embedding or head, cut to `count` rows where it has more."""
     what = "embedding" if role == EMBEDDING else "head"
     if target is None:

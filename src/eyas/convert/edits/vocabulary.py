@@ -33,7 +33,7 @@ def pruned(material: Material, pruning: Pruning, target: TargetFacts | None) -> 
     that is the target's or tied is stored first. Raises UsageError for a size that is no smaller,
     ConversionError where the head is not at hand.
     """
-    spec, before = material.spec, material.spec.draft_vocab_size.value
+    spec, before = material.facts, material.facts.draft_vocab_size.value
     if not 0 < pruning.size < before:
         raise UsageError(
             f"a draft vocabulary of {pruning.size} is no part of the drafter's {before} tokens",
@@ -48,7 +48,7 @@ def pruned(material: Material, pruning: Pruning, target: TargetFacts | None) -> 
     head = material.parts[HEAD]
     total = sum(pruning.counts.values())
     covered = sum(pruning.counts.get(token, 0.0) for token in kept) / total if total else 0.0
-    spec = material.spec
+    spec = material.facts
     parts = {
         HEAD: replace(head, rows=Gathered(head.rows, [row_of[token] for token in kept])),
         "d2t": d2t_of(list(kept)),
@@ -57,11 +57,10 @@ def pruned(material: Material, pruning: Pruning, target: TargetFacts | None) -> 
     return material.changed(
         f"the draft vocabulary is cut from {before} tokens to {pruning.size}, which are"
         f" {covered:.2%} of those counted; it can draft no other",
-        spec=replace(
-            spec,
-            draft_vocab_size=replace(spec.draft_vocab_size, value=pruning.size),
-            vocab_map=inferred(VocabMap.OFFSETS, spec.vocab_map.key),
-            vocab_order=inferred(VocabOrder.SORTED, spec.vocab_order.key),
-        ),
+        facts={
+            "draft_vocab_size": replace(spec.draft_vocab_size, value=pruning.size),
+            "vocab_map": inferred(VocabMap.OFFSETS, spec.vocab_map.key),
+            "vocab_order": inferred(VocabOrder.SORTED, spec.vocab_order.key),
+        },
         parts=parts,
     )
