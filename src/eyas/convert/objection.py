@@ -50,6 +50,8 @@ def refusal(
     written, unless the engine cannot even parse that form.
     """
     elsewhere = f"serve it on another engine; ask: eyas check {location} --engine ENGINE@VERSION"
+    if isinstance(goal, DialectGoal):
+        elsewhere = f"look at what it says of itself: eyas inspect {location}"
     unknown = False
     parsed = [found for found in against if all(o.stage is not Stage.CONFIG for o in found)]
     if unwritten and not parsed:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from eyas.convert.goal import Goal
+from eyas.convert.goal import DialectGoal, Goal
 from eyas.convert.objection import TargetNeededError
 from eyas.convert.plan import Plan
 from eyas.convert.search import search
 from eyas.convert.wishes import NO_WISHES, Wishes
+from eyas.dialects import WRITABLE
 from eyas.engines import ENGINES, EngineRef
 from eyas.errors import ConversionError, EyasError
 
@@ -30,31 +31,40 @@ def plan(
 
     Raises EngineError for an engine or version that eyas does not know, and ConversionError when
     there is no such way: with all that stands in the way of the nearest one, and the newest engines
-    for which there is one.
+    or the dialects, for which there is one.
     """
     try:
         return search(checkpoint, goal, target=target, launch=launch, wishes=wishes)
     except TargetNeededError:
         raise
     except ConversionError as error:
-        others = ", ".join(map(str, _others(checkpoint, goal, target, wishes)))
+        others = [
+            str(other)
+            for other in _goals(goal)
+            if other != goal and _reached(checkpoint, other, target, wishes)
+        ]
         if not others:
             raise
-        able = f"it can be written for {others}"
-        raise ConversionError(f"{error.message}; {able}", hint=error.hint) from None
+        able = f"it can be written {'as' if isinstance(goal, DialectGoal) else 'for'}"
+        message = f"{error.message}; {able} {', '.join(others)}"
+        raise ConversionError(message, hint=error.hint) from None
 
 
-def _others(
-    checkpoint: Checkpoint, goal: Goal, target: TargetFacts | None, wishes: Wishes
-) -> Iterator[EngineRef]:
-    """The newest version of each engine, in each of its runners, for which there is a way."""
+def _goals(goal: Goal) -> Iterator[Goal]:
+    """The goals of the same kind: every dialect, or each engine's newest version and runners."""
+    if isinstance(goal, DialectGoal):
+        yield from map(DialectGoal, WRITABLE)
+        return
     for engine in ENGINES:
         for runner in engine.runners or (None,):
-            ref = EngineRef(name=engine.name, version=engine.newest, runner=runner)
-            if ref == goal:
-                continue
-            try:
-                search(checkpoint, ref, target=target, wishes=wishes)
-            except EyasError:
-                continue
-            yield ref
+            yield EngineRef(name=engine.name, version=engine.newest, runner=runner)
+
+
+def _reached(
+    checkpoint: Checkpoint, goal: Goal, target: TargetFacts | None, wishes: Wishes
+) -> bool:
+    try:
+        search(checkpoint, goal, target=target, wishes=wishes)
+    except EyasError:
+        return False
+    return True

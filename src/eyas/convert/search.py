@@ -96,20 +96,19 @@ def _writers(trained: Trained, goal: Goal) -> list[Writer]:
 
 def _forms(material: Material, target: TargetFacts | None) -> Iterator[Material]:
     """`material`, and then the same drafter with other facts stated or stored."""
-    yield material
-    for boundaries in (with_stated_boundaries, with_default_boundaries):
-        other = boundaries(material, target)
-        if other is not None:
-            yield other
+    stated = [edit(material, target) for edit in (with_stated_boundaries, with_default_boundaries)]
+    bases = [material, *(other for other in stated if other is not None)]
+    yield from bases
     for edits in ((with_own_head,), (with_own_embedding,), (with_own_head, with_own_embedding)):
-        try:
-            other = material
-            for edit in edits:
-                other = edit(other, target)
-        except ConversionError:
-            continue  # what it lacks is told by what stands against the others
-        if other is not material:
-            yield other
+        for base in bases:
+            try:
+                other = base
+                for edit in edits:
+                    other = edit(other, target)
+            except ConversionError:
+                continue  # what it lacks is told by what stands against the others
+            if other is not base:
+                yield other
 
 
 def _candidate(trained: Trained, material: Material, writer: Writer, goal: Goal) -> Plan:
