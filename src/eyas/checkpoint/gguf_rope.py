@@ -169,7 +169,8 @@ def _same_factors(stored: tuple[float, ...] | None, checkpoint: Checkpoint) -> b
     header = checkpoint.tensors.get(FACTORS)
     if stored is None or header is None:
         return stored is None and header is None
-    if header.dtype != "F32" or header.shape != (len(stored),) or header.start is None:
+    shaped = header.dtype == "F32" and header.shape == (len(stored),)
+    if not shaped or not checkpoint.has_bytes(FACTORS):
         return False
     found = struct.unpack(f"<{len(stored)}f", checkpoint.read_bytes(FACTORS))
     pairs = zip(stored, found, strict=True)

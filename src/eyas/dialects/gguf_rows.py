@@ -1,8 +1,8 @@
-"""How an eagle3 GGUF stores the tensors of a drafter, by role, and how they are had back.
+"""How an eagle3 GGUF stores the tensors of a drafter, by role.
 
-Of a drafter as trained: rows of q and k change places, d2t holds the ids themselves, and vectors
-are float32, which llama.cpp's converter makes of them and its kernels ask for
-(conversion/llama.py:327-355 and conversion/base.py of llama.cpp at 0c1e57098).
+Rows of q and k change places, d2t holds the ids themselves, and vectors are float32, which
+llama.cpp's converter makes of them (conversion/llama.py:213-280, 327-355 of llama.cpp at
+0c1e57098). `dialects.contents` has the way back.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ import struct
 from typing import TYPE_CHECKING, Any
 
 from eyas.checkpoint.gguf_rope import FACTORS, stored_rope
-from eyas.checkpoint.rows import Cast, Gathered, Made, Rows
-from eyas.dialects.rope_rows import from_neighbours, to_neighbours
+from eyas.checkpoint.rows import Cast, Gathered, Made, Rows, blocks
+from eyas.dialects.rope_rows import to_neighbours
 from eyas.errors import CheckpointError, ConversionError
 from eyas.spec import Eagle3Spec, Mha, Mla
 
@@ -47,20 +47,13 @@ def stored(spec: Eagle3Spec, role: str, rows: Rows) -> Rows:
     return rows if heads is None else Gathered(rows, to_neighbours(*heads))
 
 
-def trained_rows(spec: Eagle3Spec, role: str, rows: Rows) -> Rows:
-    """The inverse: the tensor with `role` as trained, d2t as offsets.
+def offsets(rows: Rows) -> Rows:
+    """A file's d2t, which holds the ids themselves, as offsets."""
+    import numpy as np
 
-    Raises CheckpointError for a quantised type, whose numbers eyas does not compute with.
-    """
-    if role == _MAP:
-        return _offsets(rows)
-    if rows.dtype not in _MATRICES:
-        raise CheckpointError(
-            f"{role} is quantised to {rows.dtype}, and eyas computes with F32, F16 and BF16",
-            hint="convert the drafter that it was quantised from",
-        )
-    heads = _heads(spec.attention, role, rows)
-    return rows if heads is None else Gathered(rows, from_neighbours(*heads))
+    ids = _integers(rows)
+    numbers = ids - np.arange(len(ids), dtype=np.int64)
+    return Made("I64", (len(ids),), numbers.astype("<i8").tobytes())
 
 
 def made(spec: Eagle3Spec) -> dict[str, Rows]:
@@ -92,8 +85,8 @@ def _heads(attention: Mha | Mla, role: str, rows: Rows) -> tuple[int, int] | Non
 def _absolute(rows: Rows, vocab_size: int) -> Rows:
     import numpy as np
 
-    offsets = _integers(rows)
-    ids = offsets + np.arange(len(offsets), dtype=np.int64)
+    numbers = _integers(rows)
+    ids = numbers + np.arange(len(numbers), dtype=np.int64)
     if len(ids) and not (ids.min() >= 0 and ids.max() < vocab_size):
         raise ConversionError(
             f"d2t leads to the ids {ids.min()} to {ids.max()}, and the target has {vocab_size}",
@@ -107,14 +100,6 @@ def _absolute(rows: Rows, vocab_size: int) -> Rows:
     return Made("I64", (len(ids),), ids.astype("<i8").tobytes())
 
 
-def _offsets(rows: Rows) -> Rows:
-    import numpy as np
-
-    ids = _integers(rows)
-    offsets = ids - np.arange(len(ids), dtype=np.int64)
-    return Made("I64", (len(ids),), offsets.astype("<i8").tobytes())
-
-
 def _integers(rows: Rows) -> np.ndarray[Any, Any]:
     import numpy as np
 
@@ -125,4 +110,4 @@ def _integers(rows: Rows) -> np.ndarray[Any, Any]:
             " numbers is needed",
             hint="export it as int64",
         )
-    return np.frombuffer(rows.read(0, rows.shape[0]), f"<{kind}").astype(np.int64)
+    return np.frombuffer(b"".join(blocks(rows)), f"<{kind}").astype(np.int64)

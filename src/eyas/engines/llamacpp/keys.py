@@ -40,8 +40,8 @@ _NAMES: Mapping[str, str] = {
 def keys_of(checkpoint: Checkpoint, version: str, target_layers: int | None) -> ConfigView:
     """The keys of the file; refuses another architecture, or a key that is missing.
 
-    A Hugging Face directory is refused where its conversion would lose something, and NotCovered
-    where it would not: what counts is the file that comes of it.
+    A Hugging Face directory is refused where llama.cpp's own converter would lose something, and
+    NotCovered where it would not: what counts is the file that comes of it.
     """
     raw, file = checkpoint.config, checkpoint.config_file
     if ARCHITECTURE not in raw:
@@ -49,11 +49,11 @@ def keys_of(checkpoint: Checkpoint, version: str, target_layers: int | None) -> 
         if not lost:
             raise NotCovered(
                 f"{file} is that of a Hugging Face directory, and llama.cpp reads GGUF files alone:"
-                f" {command(checkpoint)}, then check DRAFT.gguf"
+                f" {command(checkpoint, version)}"
             )
         raise Refused(
             Stage.CONFIG,
-            f"llama.cpp reads GGUF files alone, and convert_hf_to_gguf.py {lost}",
+            f"llama.cpp reads GGUF files alone, and its own convert_hf_to_gguf.py {lost}",
             claims.FORMAT,
         )
     if raw[ARCHITECTURE] != "eagle3":
