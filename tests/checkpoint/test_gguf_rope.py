@@ -1,4 +1,4 @@
-"""RoPE through GGUF keys: llama.cpp's arithmetic against ours, and every rope read back the same."""
+"""RoPE through GGUF keys: llama.cpp's arithmetic against ours, and each read back the same."""
 
 from __future__ import annotations
 

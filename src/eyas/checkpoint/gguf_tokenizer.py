@@ -25,6 +25,7 @@ _PREFIX = "tokenizer."
 _TOKENS = f"{_PREFIX}ggml.tokens"
 _HINT = "name the target's GGUF: --target target.gguf"
 _MAX_BYTES = 64 * 2**20
+_MOST_TOKENS = 2**24  # the largest vocabulary in use has some 2**18
 _STRING, _ARRAY, _INT32 = 8, 9, 5  # GGUF's types by number
 _NORMAL, _CONTROL, _USER_DEFINED, _UNUSED = 1, 3, 4, 5  # llama.cpp's types of tokens
 _SPECIAL = {
@@ -127,7 +128,7 @@ def _tokens(
         if isinstance(entry, Mapping) and isinstance(entry.get("id"), int):
             kind = _CONTROL if entry.get("special") else _USER_DEFINED
             found[entry["id"]] = (str(entry.get("content")), kind)
-    if not found or min(found) < 0 or max(found) >= vocab_size:
+    if not found or min(found) < 0 or max(found) >= vocab_size or vocab_size > _MOST_TOKENS:
         raise _other_size(target, max(found, default=-1) + 1, vocab_size)
     listed = [found.get(i, (f"[PAD{i}]", _UNUSED)) for i in range(vocab_size)]
     tokens = [text for text, _ in listed]
