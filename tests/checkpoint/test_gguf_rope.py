@@ -163,6 +163,8 @@ def test_other_factors_than_the_numbers_give_win(tmp_path: Path) -> None:
         ("yarn", YARN | {"beta_fast": 16}, "beta_fast 16 and beta_slow 1"),
         ("yarn", YARN | {"truncate": False}, "ends between two channels"),
         ("yarn", YARN | {"factor": 0.5}, "a factor below 1"),
+        ("yarn", YARN | {"mscale": 1, "mscale_all_dim": -7.2}, "`mscale_all_dim` -7.2"),
+        ("linear", {"factor": 1e300}, "`factor` 1e+300"),
         ("yarn", YARN | {"original_max_position_embeddings": 1}, "less than one turn"),
     ],
 )

@@ -49,6 +49,7 @@ _NUMBERS = {
     "yarn": {"partial_rotary_factor", "factor", _POSITIONS, "beta_fast", "beta_slow", "truncate"}
     | {"mscale", "mscale_all_dim", "attention_factor"},
 }
+_MOST = 1e9  # positions, or what else a rope is scaled by
 _WIDEST = 4096  # channels of a head; those in use have 256 at most
 _CLOSE = 1e-6  # float32 holds factors to 6e-8, and llama.cpp's converter computes them in it
 
@@ -202,7 +203,7 @@ def _require_yarn(numbers: _Numbers, positions: float, head_dim: int) -> None:
         raise _inexpressible(f"yarn with beta_fast {fast:g} and beta_slow {slow:g}, but 32 and 1")
     if not numbers.get("truncate", 1.0):
         raise _inexpressible("yarn whose ramp ends between two channels")
-    if numbers.needed("factor") < 1.0 or not 1.0 <= positions < 2**31 or positions % 1:
+    if numbers.needed("factor") < 1.0 or positions < 1.0 or positions % 1:
         raise _inexpressible(f"yarn by a factor below 1, or from {positions:g} positions")
 
     def channel(turns: float) -> float:
@@ -245,13 +246,13 @@ class _Numbers:
         value = self.rope.scaling.get(name)
         if value is None:
             return default
-        if not isinstance(value, int | float) or not math.isfinite(value):
-            raise _inexpressible(f"`{name}` {value!r}")
+        if not isinstance(value, int | float) or not 0.0 <= value < _MOST:
+            raise _inexpressible(f"`{name}` {value!r:.40}")
         return float(value)
 
     def needed(self, name: str) -> float:
         value = self.get(name, 0.0)
-        if value <= 0.0:
+        if value < 1.0 / _MOST:
             raise _inexpressible(f"the kind `{self.rope.kind}` without a `{name}` above 0")
         return value
 
