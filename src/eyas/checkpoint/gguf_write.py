@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from eyas.checkpoint.gguf import GgufValue
-from eyas.checkpoint.header import tensor_nbytes
-from eyas.checkpoint.write import TensorBytes
+from eyas.checkpoint.write import TensorBytes, write_tensor
+from eyas.checkpoint.writeback import Writeback
 from eyas.errors import CheckpointError, reason_of
 
 ARCHITECTURE = "general.architecture"
@@ -19,35 +19,39 @@ _LONGEST_NAME = 63  # bytes: ggml keeps 64 with the closing zero (ggml/include/g
 _MOST_DIMENSIONS = 4
 
 
-def write_gguf(path: Path, keys: Mapping[str, Any], tensors: Mapping[str, TensorBytes]) -> None:
+def write_gguf(
+    path: Path,
+    keys: Mapping[str, Any],
+    tensors: Mapping[str, TensorBytes],
+    *,
+    progress: Callable[[int], None] | None = None,
+) -> None:
     """Writes `keys` and `tensors` as the file `path`, and flushes it to disk.
 
     `keys` has ``general.architecture``. A value is a GgufValue, or plain: true and false become
     BOOL, whole numbers UINT32, others FLOAT32, texts STRING and lists of whole numbers ARRAY of
-    INT32, the types that llama.cpp asks for. Tensors are written in the pieces that they come in.
-    Raises CheckpointError for data that does not fit its shape, for a type, a name or a number that
-    the format has not, or when the disk refuses.
+    INT32, the types that llama.cpp asks for. `progress` is told how many more bytes of tensors are
+    written. Raises CheckpointError for data that does not fit its shape, for a type, a name or a
+    number that the format has not, or when the disk refuses.
     """
     for name, tensor in tensors.items():
         _require_storable(name, tensor)
     try:
         _write_head(path, keys, tensors)
-        with path.open("r+b") as file:
+        with Writeback() as writeback, path.open("r+b", buffering=0) as file:
+
+            def wrote(count: int) -> None:
+                writeback.wrote(path, count)
+                if progress is not None:
+                    progress(count)
+
             at = file.seek(0, os.SEEK_END)
             for name, tensor in tensors.items():
-                at = file.seek(_aligned(at))
-                nbytes, written = tensor_nbytes(tensor.dtype, tensor.shape), 0
-                for piece in _pieces(tensor):
-                    written += file.write(piece)
-                if tensor.data is not None and written != nbytes:
-                    raise CheckpointError(
-                        f"tensor {name} has {written} bytes where {tensor.dtype}"
-                        f" {list(tensor.shape)} needs {nbytes}"
-                    )
-                at += nbytes
+                at = _aligned(at)
+                write_tensor(file, at, name, tensor, wrote)
+                at += tensor.nbytes
             file.truncate(_aligned(at))
-            file.flush()
-            os.fsync(file.fileno())
+            writeback.finish(path)
     except OSError as error:
         raise CheckpointError(
             f"{path} cannot be written: {reason_of(error)}", hint="check the disk and the path"
@@ -70,10 +74,9 @@ def _write_head(path: Path, keys: Mapping[str, Any], tensors: Mapping[str, Tenso
         of = None if typed.of is None else GGUFValueType(typed.of)
         writer.add_key_value(key, typed.value, GGUFValueType(typed.kind), sub_type=of)
     for name, tensor in tensors.items():
-        nbytes = tensor_nbytes(tensor.dtype, tensor.shape)
         # The type that is written is the last; the one of numpy has no name for bfloat16.
         plain, kind = np.dtype(np.float32), GGMLQuantizationType[tensor.dtype]
-        writer.add_tensor_info(name, tensor.shape, plain, nbytes, raw_dtype=kind)
+        writer.add_tensor_info(name, tensor.shape, plain, tensor.nbytes, raw_dtype=kind)
     try:
         writer.write_header_to_file()
         writer.write_kv_data_to_file()
@@ -116,9 +119,3 @@ def _require_storable(name: str, tensor: TensorBytes) -> None:
 
 def _aligned(at: int) -> int:
     return -(-at // _ALIGNMENT) * _ALIGNMENT
-
-
-def _pieces(tensor: TensorBytes) -> Iterable[bytes]:
-    if tensor.data is None:
-        return ()
-    return (tensor.data,) if isinstance(tensor.data, bytes) else tensor.data()
