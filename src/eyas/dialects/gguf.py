@@ -12,6 +12,7 @@ from collections.abc import Mapping
 
 from eyas.checkpoint import Checkpoint, Format, LongList
 from eyas.checkpoint.gguf_rope import read_rope
+from eyas.dialects.dialect import Maps
 from eyas.dialects.flat import no_keys
 from eyas.dialects.gguf_stating import INNER, OUTER, PREFIX, write
 from eyas.dialects.keys import Keys, needed, or_absent
@@ -35,10 +36,12 @@ from eyas.spec import (
     inferred,
 )
 
-__all__ = ["keys", "name", "read", "recognise", "roles", "write"]
+__all__ = ["keys", "maps", "name", "read", "recognise", "roles", "sorted_map", "write"]
 
 name = "gguf"
 keys = no_keys
+maps: Maps = "d2t"
+sorted_map = False
 
 _KIND = "general.architecture"
 _EAGLE3 = "eagle3"
