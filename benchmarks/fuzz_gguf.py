@@ -26,7 +26,7 @@ _BYTES = {"F32": 4, "F16": 2, "I8": 1, "I16": 2, "I32": 4, "I64": 8, "F64": 8, "
 
 
 def specimen(target: Any) -> Specimen:
-    """A drafter as llama.cpp's converter writes it."""
+    """A drafter as llama.cpp's converter writes it, with the key that eyas adds."""
     keys: dict[str, Any] = {
         "general.architecture": "eagle3",
         "general.name": "tiny",
@@ -46,6 +46,9 @@ def specimen(target: Any) -> Specimen:
         "eagle3.rope.freq_base": 10000.0,
         "eagle3.rope.scaling.type": "yarn",
         "eagle3.rope.scaling.factor": 4.0,
+        "eagle3.rope.scaling.original_context_length": 512,
+        "eyas.rope_parameters": '{"rope_theta": 10000.0, "rope_type": "yarn", "factor": 4.0,'
+        ' "original_max_position_embeddings": 512, "beta_fast": 32}',
     }
     block = {
         "attn_norm": (8,),

@@ -10,6 +10,7 @@ import pytest
 
 from eyas import dialects
 from eyas.checkpoint import Format, LongList, open_checkpoint
+from eyas.checkpoint.gguf import GgufValue, read_typed
 from eyas.errors import CheckpointError
 from eyas.spec import Eagle3Spec, Fused, Mha, Origin, Ownership, Recognised, VocabMap, VocabOrder
 
@@ -273,19 +274,36 @@ def test_layers_that_would_take_for_ever_are_refused(drafter: Path) -> None:
         open_checkpoint(drafter)
 
 
-def test_no_engine_and_no_conversion_takes_it_for_safetensors(drafter: Path) -> None:
+def test_no_other_engine_takes_it_for_safetensors(drafter: Path) -> None:
     from eyas.checks import check
-    from eyas.convert.plan import plan
     from eyas.engines import EngineRef, Launch
-    from eyas.errors import ConversionError
 
     checkpoint = open_checkpoint(drafter)
-    ref = EngineRef.parse("sglang@0.5.23")
 
-    report = check(checkpoint, [ref], launch=Launch())
+    report = check(checkpoint, [EngineRef.parse("sglang@0.5.23")], launch=Launch())
 
     assert report.exit_code() == 2
     assert "is a GGUF file" in str(report.engines[0].reason)
     assert [file.name for file in report.subject.files] == ["draft.gguf"]
-    with pytest.raises(ConversionError, match="rows in another order"):
-        plan(checkpoint, ref)
+
+
+def test_a_list_is_read_whole_where_it_is_asked_for(drafter: Path) -> None:
+    typed = read_typed(drafter.parent, drafter.name, "tokenizer.")
+
+    assert typed["tokenizer.ggml.tokens"] == GgufValue(value=TOKENS, kind=9, of=8)
+    assert typed["tokenizer.ggml.scores"] == GgufValue(value=[0.5] * len(TOKENS), kind=9, of=6)
+    assert all(key.startswith("tokenizer.") for key in typed)
+
+
+@pytest.mark.parametrize(
+    ("held", "given"),
+    [(1e-5, 1e-5), (1e-6, 1e-6), (500000.0, 500000.0), (0.1, 0.1), (1 / 3, 0.33333334), (0.0, 0.0)],
+)
+def test_a_float32_is_given_as_the_shortest_decimal(
+    tmp_path: Path, held: float, given: float
+) -> None:
+    path = tmp_path / "d.gguf"
+    path.write_bytes(file_of(keys=(ARCHITECTURE, key("k", 6, struct.pack("<f", held)))))
+
+    assert open_checkpoint(path).config["k"] == given
+    assert np.float32(given) == np.float32(held)

@@ -277,7 +277,8 @@ def test_a_hugging_face_directory_is_judged_once_it_is_converted(ids: list[int] 
     made = drafter(flat_config(**nested), shapes())
     result = read(BUILD, made, target=target(), launch=Launch())
     assert isinstance(result, NotChecked)
-    assert "convert_hf_to_gguf.py drafter --target-model-dir" in result.reason
+    advised = "eyas convert drafter DRAFT.gguf --to llamacpp@b11549 --target TARGET"
+    assert result.reason.endswith(advised)
 
 
 @pytest.mark.parametrize(

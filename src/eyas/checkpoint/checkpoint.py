@@ -158,6 +158,11 @@ class Checkpoint:
         """Takes `raw` for the bytes of tensor `name` from now on, without its file."""
         self._maps[name] = raw
 
+    def has_bytes(self, name: str) -> bool:
+        """Whether the bytes of tensor `name` can be asked for: it is more than a header."""
+        header = self.tensors.get(name)
+        return name in self._maps or (header is not None and header.start is not None)
+
     def read_bytes(self, name: str) -> bytes:
         """The bytes of tensor `name`, little-endian and row-major; raises CheckpointError."""
         return b"".join(self.chunks(name))

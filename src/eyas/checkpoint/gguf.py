@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from eyas.checkpoint.float32 import shortest
 from eyas.checkpoint.header import TensorHeader
 from eyas.checkpoint.regular import regular_file
 from eyas.errors import CheckpointError, reason_of
@@ -25,7 +26,7 @@ _MAX_NAME = 65535  # bytes, of a key; tensor names are shorter still
 _MOST = 65536  # keys, or tensors: no file in use has a tenth of it
 _KEPT = 256  # a longer list (of tokens, of scores) is kept by its length alone
 _MAX_DIMENSIONS = 4
-_STRING, _ARRAY = 8, 9
+_FLOAT32, _STRING, _ARRAY = 6, 8, 9
 # GGUF's types of values, by number: struct's letters.
 _SCALARS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q"} | {
     12: "d"
@@ -75,27 +76,61 @@ class LongList:
     length: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GgufValue:
+    """A value with its type, and `of` the type of a list's elements, by GGUF's numbers."""
+
+    value: Any
+    kind: int
+    of: int | None = None
+
+
 def read_gguf(directory: Path, file: str) -> tuple[dict[str, Any], dict[str, TensorHeader]]:
     """The keys of GGUF `file` in `directory`, and its tensors' headers by name.
 
-    Shapes are in PyTorch's order, rows first. Raises CheckpointError for whatever is not sound.
+    Shapes are in PyTorch's order, rows first. A float32 is given as the shortest decimal that it
+    holds. Raises CheckpointError for whatever is not sound.
     """
+    config, tensors, _ = _read(directory, file, whole=None)
+    return config, tensors
+
+
+def read_typed(directory: Path, file: str, prefix: str) -> dict[str, GgufValue]:
+    """The keys of GGUF `file` that begin with `prefix`, lists whole; CheckpointError as above."""
+    config, _, types = _read(directory, file, whole=prefix)
+    return {
+        key: GgufValue(value=value, kind=types[key][0], of=types[key][1])
+        for key, value in config.items()
+        if key.startswith(prefix)
+    }
+
+
+_Types = dict[str, tuple[int, int | None]]
+
+
+def _read(
+    directory: Path, file: str, *, whole: str | None
+) -> tuple[dict[str, Any], dict[str, TensorHeader], _Types]:
     path = regular_file(directory, file)
     try:
         with path.open("rb") as raw:
-            header = _Header(path, raw, path.stat().st_size)
-            return header.read(file)
+            header = _Header(path, raw, path.stat().st_size, whole)
+            return *header.read(file), header.types
     except OSError as error:
         raise CheckpointError(f"{path} cannot be read: {reason_of(error)}", hint=_REPAIR) from None
 
 
 class _Header:
-    """The bytes of the header so far, and the position up to which they are understood."""
+    """The bytes of the header so far, and the position up to which they are understood.
 
-    def __init__(self, path: Path, file: BinaryIO, size: int) -> None:
-        self.path, self.file, self.size = path, file, size
+    Lists whose key begins with `whole` are kept whole, however long.
+    """
+
+    def __init__(self, path: Path, file: BinaryIO, size: int, whole: str | None) -> None:
+        self.path, self.file, self.size, self.whole = path, file, size, whole
         self.data = bytearray()
         self.at = 0
+        self.types: _Types = {}
 
     def read(self, file: str) -> tuple[dict[str, Any], dict[str, TensorHeader]]:
         """Everything in it, in the order of the format."""
@@ -118,7 +153,10 @@ class _Header:
             key = self._text("a key", _MAX_NAME)
             if key in config:
                 raise self._unsound(f"it has the key {key!r} twice")
-            config[key] = self._value(key, self._number("I", f"the type of {key!r}"))
+            kind = self._number("I", f"the type of {key!r}")
+            self.types[key] = (kind, None)
+            value = self._value(key, kind)
+            config[key] = shortest(value) if kind == _FLOAT32 else value
         return config
 
     def _value(self, key: str, kind: int) -> Any:
@@ -141,7 +179,8 @@ class _Header:
             raise self._unsound(f"the list {key!r} has elements of type {kind}")
         if length * width > self._left:
             raise self._unsound(f"the list {key!r} claims {length} elements, more than fit into it")
-        if length <= _KEPT:
+        self.types[key] = (_ARRAY, kind)
+        if length <= _KEPT or (self.whole is not None and key.startswith(self.whole)):
             return [self._value(key, kind) for _ in range(length)]
         if kind == _STRING:
             self._skip_strings(key, length)

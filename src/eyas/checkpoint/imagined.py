@@ -9,7 +9,7 @@ from typing import Any
 
 from eyas.checkpoint.checkpoint import Checkpoint, Format
 from eyas.checkpoint.header import TensorHeader, tensor_nbytes
-from eyas.checkpoint.rows import Rows, blocks
+from eyas.checkpoint.rows import Made, Rows, blocks
 
 _INTEGERS = ("BOOL", "I", "U")
 _FILES = {Format.SAFETENSORS: ("config.json", "model.safetensors"), Format.GGUF: ("d.gguf",) * 2}
@@ -18,7 +18,8 @@ _FILES = {Format.SAFETENSORS: ("config.json", "model.safetensors"), Format.GGUF:
 def imagined(config: Mapping[str, Any], tensors: Mapping[str, Rows], form: Format) -> Checkpoint:
     """The checkpoint that writing `config` and `tensors` would make; its weights are not there.
 
-    Its integer tensors, which tell what a vocabulary map is, have been read.
+    Its integer tensors, which tell what a vocabulary map is, have been read, and what was made for
+    it is at hand.
     """
     config_file, file = _FILES[form]
     checkpoint = Checkpoint(
@@ -41,6 +42,6 @@ def imagined(config: Mapping[str, Any], tensors: Mapping[str, Rows], form: Forma
         revision=None,
     )
     for name, rows in tensors.items():
-        if rows.dtype.startswith(_INTEGERS):
+        if rows.dtype.startswith(_INTEGERS) or isinstance(rows, Made):
             checkpoint.keep(name, b"".join(blocks(rows)))
     return checkpoint

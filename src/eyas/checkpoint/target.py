@@ -10,7 +10,7 @@ from typing import Any
 from eyas.checkpoint.cache import cache_dir
 from eyas.checkpoint.hub import Part, parse_hub_id
 from eyas.checkpoint.json_file import read_json_object
-from eyas.checkpoint.place import Place, locate
+from eyas.checkpoint.place import GGUF_SUFFIX, Place, locate
 from eyas.checkpoint.regular import regular_file
 from eyas.errors import CheckpointError, TargetError
 from eyas.spec import Rope
@@ -59,11 +59,15 @@ def smollm2_dir() -> Path:
 
 
 def open_target(location: str | Path) -> TargetFacts:
-    """The facts of the target at `location`, from its config.json alone.
+    """The facts of the target at `location`, from its config.json or its GGUF keys alone.
 
-    `location` is a directory, a config file, a Hub id, or ``smollm2`` for the embedded target.
-    Raises TargetError when it cannot be opened, FetchError when the Hub cannot be reached.
+    `location` is a directory, a config file, a GGUF file, a Hub id, or ``smollm2`` for the embedded
+    target. Raises TargetError when it cannot be opened, FetchError when the Hub cannot be reached.
     """
+    if str(location).endswith(GGUF_SUFFIX):
+        from eyas.checkpoint.gguf_target import read_target
+
+        return read_target(str(location))
     try:
         place, file = _place(location)
         path = regular_file(place.directory, file)

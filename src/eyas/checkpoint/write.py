@@ -114,13 +114,18 @@ def _write_tensors(
         # Its length first: what is not written then is a hole, and a disk may refuse it early.
         file.truncate(max([stop for _, stop in ranges.values()], default=len(prefix)))
         for name, (start, _) in ranges.items():
-            _write_tensor(file, start, name, tensors[name], wrote)
+            write_tensor(file, start, name, tensors[name], wrote)
     writeback.finish(path)
 
 
-def _write_tensor(
+def write_tensor(
     file: FileIO, start: int, name: str, tensor: TensorBytes, wrote: Callable[[int], None]
 ) -> None:
+    """Writes `tensor` into `file` from byte `start` on, where nothing is yet; zeros are left holes.
+
+    `wrote` is told how many more bytes are where they belong. Raises CheckpointError for data that
+    does not fit the shape, or cannot be read.
+    """
     data, needed = tensor.data, tensor.nbytes
     if data is None:
         wrote(needed)

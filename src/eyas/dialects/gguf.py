@@ -11,7 +11,10 @@ import re
 from collections.abc import Mapping
 
 from eyas.checkpoint import Checkpoint, Format, LongList
-from eyas.dialects.flat import no_keys, unwritten
+from eyas.checkpoint.gguf_rope import read_rope
+from eyas.dialects.dialect import Maps
+from eyas.dialects.flat import no_keys
+from eyas.dialects.gguf_stating import INNER, OUTER, PREFIX, write
 from eyas.dialects.keys import Keys, needed, or_absent
 from eyas.dialects.ownership import read_embedding, read_head
 from eyas.dialects.tensors import Tensors
@@ -33,36 +36,20 @@ from eyas.spec import (
     inferred,
 )
 
+__all__ = ["keys", "maps", "name", "read", "recognise", "roles", "sorted_map", "write"]
+
 name = "gguf"
 keys = no_keys
-write = unwritten
+maps: Maps = "d2t"
+sorted_map = False
 
 _KIND = "general.architecture"
 _EAGLE3 = "eagle3"
 _WHOSE = "llama.cpp's eagle3"
 _TOKENS = "tokenizer.ggml.tokens"
-_OUTER = {
-    "fc.weight": "fc.weight",
-    "enc.output_norm.weight": "input_norm.weight",
-    "output_norm.weight": "norm.weight",
-    "output.weight": "lm_head.weight",
-    "token_embd.weight": "embed_tokens.weight",
-    "d2t": "d2t",
-}
-_INNER = {
-    "attn_norm": "input_layernorm",
-    "attn_norm_2": "hidden_norm",
-    "attn_q": "self_attn.q_proj",
-    "attn_k": "self_attn.k_proj",
-    "attn_v": "self_attn.v_proj",
-    "attn_output": "self_attn.o_proj",
-    "ffn_norm": "post_attention_layernorm",
-    "ffn_gate": "mlp.gate_proj",
-    "ffn_up": "mlp.up_proj",
-    "ffn_down": "mlp.down_proj",
-}
+_OUTER = {name: role for role, name in OUTER.items()}
+_INNER = {name: role for role, name in INNER.items()}
 _BLOCK = re.compile(r"blk\.(?P<index>\d{1,4})\.(?P<part>\w+)\.weight")
-_FACTORS = "rope_freqs.weight"
 
 
 def recognise(checkpoint: Checkpoint) -> str | None:
@@ -95,12 +82,12 @@ def read(checkpoint: Checkpoint) -> DraftSpec:
             why=f"{checkpoint.config_file} :: {_KIND} is {kind!r}",
             lacks="of GGUF files eyas reads the architecture eagle3 alone",
         )
-    prefix = f"{_EAGLE3}."
-    own = {k.removeprefix(prefix): v for k, v in checkpoint.config.items() if k.startswith(prefix)}
+    found = checkpoint.config.items()
+    own = {k.removeprefix(PREFIX): v for k, v in found if k.startswith(PREFIX)}
     return _read_eagle3(
         checkpoint,
         Tensors.of(checkpoint, roles(checkpoint)),
-        Keys(own, checkpoint.config_file, prefix),
+        Keys(own, checkpoint.config_file, PREFIX),
     )
 
 
@@ -121,7 +108,8 @@ def _read_eagle3(checkpoint: Checkpoint, tensors: Tensors, own: Keys) -> Eagle3S
         or assumed(vocab_size.value, checkpoint.place("d2t"), whose=_WHOSE)
     )
     form = VocabMap.ABSOLUTE if tensors.has("d2t") else VocabMap.IDENTITY
-    boundaries = _boundaries(own)
+    boundaries, attention = _boundaries(own), _attention(tensors, own)
+    positions = or_absent(own.size("context_length"), own.place("context_length"))
     return Eagle3Spec(
         hidden_size=hidden_size,
         target_hidden_size=target_hidden_size,
@@ -131,7 +119,7 @@ def _read_eagle3(checkpoint: Checkpoint, tensors: Tensors, own: Keys) -> Eagle3S
         ),
         num_layers=needed(tensors.layers() or own.size("block_count"), own.place("block_count")),
         later_norm=absent(own.place("block_count")),
-        attention=_attention(tensors, own),
+        attention=attention,
         conditioning=Fused(
             boundaries=boundaries,
             count=_count(tensors, boundaries, target_hidden_size.value),
@@ -144,8 +132,8 @@ def _read_eagle3(checkpoint: Checkpoint, tensors: Tensors, own: Keys) -> Eagle3S
             own.number("attention.layer_norm_rms_epsilon"),
             own.place("attention.layer_norm_rms_epsilon"),
         ),
-        rope=_rope(tensors, own),
-        max_position_embeddings=or_absent(own.size("context_length"), own.place("context_length")),
+        rope=_rope(checkpoint, own, attention, positions),
+        max_position_embeddings=positions,
         norm_before_residual=_switch(own, "norm_before_residual"),
         feedback=assumed(Feedback.PRE_NORM, own.place("norm_output"), whose=_WHOSE),
         vocab_size=vocab_size,
@@ -193,20 +181,13 @@ def _count(tensors: Tensors, boundaries: Fact[Boundaries], width: int) -> Fact[i
     return boundaries.map(lambda ids: len(ids) if isinstance(ids, tuple) else 3)
 
 
-def _rope(tensors: Tensors, own: Keys) -> Fact[Rope]:
-    """Base and scaling; the factors of llama3's scaling are a tensor, and stay there."""
+def _rope(
+    checkpoint: Checkpoint, own: Keys, attention: Mha, positions: Fact[int | None]
+) -> Fact[Rope]:
+    rope = read_rope(
+        checkpoint, PREFIX, head_dim=attention.head_dim.value, max_positions=positions.value
+    )
     theta = own.number("rope.freq_base")
-    kind = own.text("rope.scaling.type")
-    numbers = {
-        key: fact.value
-        for key in ("factor", "original_context_length")
-        if (fact := own.number(f"rope.scaling.{key}")) is not None
-    }
-    scaling: dict[str, object] = dict(numbers)
-    if _FACTORS in tensors.checkpoint.tensors:
-        scaling["factors"] = _FACTORS
-    named = "llama3" if "factors" in scaling else ("default" if kind is None else kind.value)
-    rope = Rope(theta=theta.value if theta else 10000.0, kind=named, scaling=scaling)
     if theta is None:
         return assumed(rope, own.place("rope.freq_base"), whose=_WHOSE)
     return declared(rope, theta.key)

@@ -56,6 +56,7 @@ _WRITABLE: tuple[Writable, ...] = (
     automodel,
     deepspec,
     dflash,
+    gguf,
 )
 # The dialects that are written too, by name, in the order in which a reader is told of them.
 WRITABLE: Mapping[str, Writable] = {dialect.name: dialect for dialect in _WRITABLE}

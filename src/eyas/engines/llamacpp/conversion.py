@@ -24,11 +24,11 @@ _MAPPED = re.compile(
 )
 
 
-def command(checkpoint: Checkpoint) -> str:
-    """What to type to convert it."""
+def command(checkpoint: Checkpoint, version: str) -> str:
+    """What to type to have it as a GGUF file for build `version`, with nothing lost."""
     return (
-        f"python convert_hf_to_gguf.py {quote(checkpoint.location)} --target-model-dir TARGET"
-        " --outfile DRAFT.gguf"
+        f"eyas convert {quote(checkpoint.location)} DRAFT.gguf --to llamacpp@{version}"
+        " --target TARGET"
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from eyas.checkpoint import Checkpoint
+from eyas.checkpoint.gguf_rope import read_rope
 from eyas.engines.config import ConfigView
 from eyas.engines.llamacpp import claims
 from eyas.engines.llamacpp.conversion import command, losses
@@ -14,7 +15,7 @@ from eyas.spec import Claim, Fact, Rope, Stage, assumed, declared, inferred
 ARCHITECTURE = "general.architecture"
 _TOKENIZER, _TOKENS = "tokenizer.ggml.model", "tokenizer.ggml.tokens"
 _IDS = "target_layers"
-FACTORS = "rope_freqs.weight"
+_PREFIX = "eagle3."
 
 # What the file calls a key, by the name that the facts of a drafter have.
 _NAMES: Mapping[str, str] = {
@@ -39,8 +40,8 @@ _NAMES: Mapping[str, str] = {
 def keys_of(checkpoint: Checkpoint, version: str, target_layers: int | None) -> ConfigView:
     """The keys of the file; refuses another architecture, or a key that is missing.
 
-    A Hugging Face directory is refused where its conversion would lose something, and NotCovered
-    where it would not: what counts is the file that comes of it.
+    A Hugging Face directory is refused where llama.cpp's own converter would lose something, and
+    NotCovered where it would not: what counts is the file that comes of it.
     """
     raw, file = checkpoint.config, checkpoint.config_file
     if ARCHITECTURE not in raw:
@@ -48,11 +49,11 @@ def keys_of(checkpoint: Checkpoint, version: str, target_layers: int | None) -> 
         if not lost:
             raise NotCovered(
                 f"{file} is that of a Hugging Face directory, and llama.cpp reads GGUF files alone:"
-                f" {command(checkpoint)}, then check DRAFT.gguf"
+                f" {command(checkpoint, version)}"
             )
         raise Refused(
             Stage.CONFIG,
-            f"llama.cpp reads GGUF files alone, and convert_hf_to_gguf.py {lost}",
+            f"llama.cpp reads GGUF files alone, and its own convert_hf_to_gguf.py {lost}",
             claims.FORMAT,
         )
     if raw[ARCHITECTURE] != "eagle3":
@@ -106,24 +107,13 @@ def boundaries_of(view: ConfigView) -> Fact[tuple[int, ...]]:
     return declared(ids, view.key(_IDS))
 
 
-def rope_of(view: ConfigView, checkpoint: Checkpoint) -> Fact[Rope]:
-    """Base and scaling; the factors of llama3's scaling are a tensor, and stay there."""
-    scaling = {
-        key: checkpoint.config[f"eagle3.rope.scaling.{key}"]
-        for key in ("factor", "original_context_length")
-        if f"eagle3.rope.scaling.{key}" in checkpoint.config
-    }
-    kind = view.get("rope_type")
-    if FACTORS in checkpoint.tensors:
-        kind, scaling["factors"] = "llama3", FACTORS
-    named = "default" if kind is None else str(kind)
+def rope_of(view: ConfigView, checkpoint: Checkpoint, head_dim: int) -> Fact[Rope]:
+    """Base and scaling; factors whose numbers the file does not state stay a tensor."""
+    positions = view.whole("max_position_embeddings").value
+    rope = read_rope(checkpoint, _PREFIX, head_dim=head_dim, max_positions=positions)
     if not view.has("rope_theta"):
-        rope = Rope(theta=10000.0, kind=named, scaling=scaling)
         return assumed(rope, view.key("rope_theta"), whose=view.whose)
-    return declared(
-        Rope(theta=view.real("rope_theta").value, kind=named, scaling=scaling),
-        view.key("rope_theta"),
-    )
+    return declared(rope, view.real("rope_theta").key)
 
 
 def vocabulary_of(view: ConfigView) -> Fact[int]:

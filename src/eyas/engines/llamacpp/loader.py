@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from eyas.checkpoint import TensorHeader
+from eyas.checkpoint.gguf_rope import FACTORS
 from eyas.engines.llamacpp import claims
-from eyas.engines.llamacpp.keys import FACTORS
 from eyas.engines.loading import Loading, Misfit
 from eyas.engines.parameter import Parameter, whole
 from eyas.engines.sizes import Sizes

@@ -111,7 +111,7 @@ def _spec(
         attention=grouped_attention(sizes, view, bias=never("blk.0.attn_q.bias")),
         # A second layer never comes to run: the graph asserts that there is one.
         later_norm=LaterNorm.HIDDEN_NORM,
-        rope=rope_of(view, checkpoint),
+        rope=rope_of(view, checkpoint, sizes.head_dim.value),
         norm_before_residual=view.flag("norm_before_residual"),
         feedback=assumed(Feedback.PRE_NORM, view.key("norm_output"), whose=whose),
         vocab_map=inferred(form, checkpoint.place(MAP)),
