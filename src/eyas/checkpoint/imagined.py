@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from eyas.checkpoint.checkpoint import Checkpoint, Format
+from eyas.checkpoint.gguf import GgufValue
 from eyas.checkpoint.header import TensorHeader, tensor_nbytes
 from eyas.checkpoint.rows import Made, Rows, blocks
 
@@ -26,7 +27,7 @@ def imagined(config: Mapping[str, Any], tensors: Mapping[str, Rows], form: Forma
         location="the planned drafter",
         directory=Path("the-planned-drafter"),
         # a config is what JSON keeps of it
-        config=json.loads(json.dumps(config)) if form is Format.SAFETENSORS else config,
+        config=json.loads(json.dumps(config)) if form is Format.SAFETENSORS else _plain(config),
         config_file=config_file,
         tensors={
             name: TensorHeader(
@@ -45,3 +46,10 @@ def imagined(config: Mapping[str, Any], tensors: Mapping[str, Rows], form: Forma
         if rows.dtype.startswith(_INTEGERS) or isinstance(rows, Made):
             checkpoint.keep(name, b"".join(blocks(rows)))
     return checkpoint
+
+
+def _plain(keys: Mapping[str, Any]) -> dict[str, Any]:
+    """The values of a GGUF file's keys without the types that they are written with."""
+    return {
+        key: value.value if isinstance(value, GgufValue) else value for key, value in keys.items()
+    }

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from eyas.checkpoint.place import GGUF_SUFFIX
 from eyas.checkpoint.whole_file import remove_leftovers
 from eyas.errors import CheckpointError, reason_of
 
@@ -99,7 +100,9 @@ def _place(draft: Path, final: Path) -> None:
 
 def _sibling(final: Path, process: int | str | None = None) -> Path:
     """The hidden sibling of `final` that a process writes, this one unless another is named."""
-    return final.with_name(f".eyas-{final.name}.{process or os.getpid()}.partial")
+    # A GGUF file is known by its suffix, and is read again before it has its name.
+    kept = GGUF_SUFFIX if final.suffix == GGUF_SUFFIX else ""
+    return final.with_name(f".eyas-{final.name}.{process or os.getpid()}.partial{kept}")
 
 
 def _clear_leftovers(final: Path) -> None:

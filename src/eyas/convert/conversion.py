@@ -7,14 +7,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from eyas.checkpoint import SINGLE_FILES, Format
 from eyas.checkpoint.header import tensor_nbytes
+from eyas.checkpoint.place import GGUF_SUFFIX
 from eyas.checkpoint.rows import tensor_bytes
 from eyas.convert.goal import Goal
 from eyas.convert.plan import Plan
 from eyas.convert.planning import plan
 from eyas.convert.recheck import changed_numbers, objections
 from eyas.convert.wishes import NO_WISHES, Wishes
-from eyas.errors import CheckpointError, ConversionError
+from eyas.errors import CheckpointError, ConversionError, UsageError
 
 if TYPE_CHECKING:
     from eyas.checkpoint import Checkpoint, TargetFacts
@@ -72,7 +74,8 @@ def convert(
     back as what was trained, and CheckpointError when `out` exists or cannot be written; there is
     then no new `out`.
     """
-    from eyas.checkpoint import Unchanged, open_checkpoint, require_new, write_checkpoint
+    from eyas.checkpoint import Unchanged, open_checkpoint, require_new, staged, write_checkpoint
+    from eyas.checkpoint.gguf_write import write_gguf
 
     final = Path(out).expanduser().absolute()
     require_new(final)  # before the work of planning
@@ -90,16 +93,23 @@ def convert(
                 hint="nothing was kept; please report it",
             )
 
+    _require_fitting_name(final, chosen.form)
+    tensors = {tensor.after: tensor_bytes(tensor.rows) for tensor in chosen.tensors}
     try:
-        write_checkpoint(
-            final,
-            chosen.config,
-            {tensor.after: tensor_bytes(tensor.rows) for tensor in chosen.tensors},
-            extra_files=_companions(checkpoint.directory),
-            shard_bytes=wishes.shard_bytes,
-            verify=verify,
-            progress=progress,
-        )
+        if chosen.form is Format.GGUF:
+            with staged(final) as draft:
+                write_gguf(draft, chosen.config, tensors, progress=progress)
+                verify(draft)
+        else:
+            write_checkpoint(
+                final,
+                chosen.config,
+                tensors,
+                extra_files=_companions(checkpoint.directory),
+                shard_bytes=wishes.shard_bytes,
+                verify=verify,
+                progress=progress,
+            )
     except (CheckpointError, ConversionError):
         source.require()  # where it changed, that is why
         raise
@@ -108,6 +118,20 @@ def convert(
         directory=Path(out),
         nbytes=sum(tensor_nbytes(t.rows.dtype, t.rows.shape) for t in chosen.tensors),
     )
+
+
+def _require_fitting_name(final: Path, form: Format) -> None:
+    """Raises UsageError where a file has a directory's name or the other way round."""
+    if form is Format.GGUF and final.suffix != GGUF_SUFFIX:
+        raise UsageError(
+            f"a GGUF file is written, and {final.name} does not end in {GGUF_SUFFIX}",
+            hint=f"name it {final.name}{GGUF_SUFFIX}",
+        )
+    if form is Format.SAFETENSORS and final.suffix in SINGLE_FILES:
+        raise UsageError(
+            f"a directory is written, and {final.name} is a file's name",
+            hint=f"name it {final.stem}",
+        )
 
 
 def _companions(directory: Path) -> dict[str, str | bytes]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from eyas.checkpoint import SINGLE_FILES, Format
+from eyas.checkpoint.gguf_rope import FACTORS
 from eyas.checkpoint.rows import Rows
 from eyas.checks import Trained
 from eyas.checks.unscaled import FLOATS, MAPS, unscaled
@@ -119,6 +120,9 @@ def _require_understood(trained: Trained) -> Drafter:
             hint="export the drafter in bfloat16",
         )
     strangers = [name for name in checkpoint.tensors if name not in trained.roles]
+    facts = spec.drafter if isinstance(spec, PEagleSpec) else spec
+    if strangers == [FACTORS] and FACTORS not in facts.rope.value.scaling.values():
+        strangers = []  # they are those of a RoPE that the keys tell
     if strangers:
         raise ConversionError(
             f"{checkpoint.place(strangers[0])} has no known part in the drafter,"

@@ -7,22 +7,27 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from eyas.checkpoint import Format
+from eyas.checkpoint.gguf import GgufValue
 from eyas.checkpoint.imagined import imagined
 from eyas.checkpoint.rows import Rows
-from eyas.convert.material import Drafter, Material
+from eyas.convert.material import Drafter
 
 if TYPE_CHECKING:
     from eyas.checkpoint import Checkpoint
+
+
+_LONGEST_LIST = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedTensor:
     """A tensor that will be written: its role, where its numbers come from, and its new name.
 
-    `rows` are as they will be stored, `trained` as the drafter computes with them.
+    `rows` are as they will be stored, `trained` as the drafter computes with them. A tensor that is
+    made for its format alone has no role, and the two are the same.
     """
 
-    role: str
+    role: str | None
     before: str
     after: str
     rows: Rows
@@ -77,7 +82,7 @@ class Plan:
                 {"role": t.role, "before": t.before, "after": t.after} | _header(t.rows)
                 for t in self.tensors
             ],
-            "config": dict(self.config),
+            "config": {key: _shown(value) for key, value in self.config.items()},
         }
 
     def text(self) -> str:
@@ -93,36 +98,17 @@ class Plan:
             *(f"  {change}" for change in self.changes),
             *(f"    {t.before} → {t.after}" for t in self.renamed),
             "  config.json" if self.form is Format.SAFETENSORS else "  keys",
-            *(f"    {key}: {value}" for key, value in self.config.items()),
+            *(f"    {key}: {_shown(value)}" for key, value in self.config.items()),
         ]
         return "\n".join(lines) + "\n"
 
 
+def _shown(value: Any) -> Any:
+    """A value of the config; a tokenizer's list, which has a hundred thousand, by its length."""
+    plain = value.value if isinstance(value, GgufValue) else value
+    long = isinstance(plain, list) and len(plain) > _LONGEST_LIST
+    return f"{len(plain)} entries" if long else plain
+
+
 def _header(rows: Rows) -> dict[str, Any]:
     return {"dtype": rows.dtype, "shape": list(rows.shape)}
-
-
-def planned(
-    material: Material,
-    config: Mapping[str, Any],
-    names: Mapping[str, str],
-    stored: Mapping[str, Rows],
-    **labels: Any,
-) -> Plan:
-    """The plan that stores each role of `names` under its name, as `stored` has it."""
-    return Plan(
-        spec=material.spec,
-        config=config,
-        changes=material.changes,
-        tensors=tuple(
-            PlannedTensor(
-                role=role,
-                before=material.parts[role].origin,
-                after=name,
-                rows=stored.get(role, material.parts[role].rows),
-                trained=material.parts[role].rows,
-            )
-            for role, name in names.items()
-        ),
-        **labels,
-    )

@@ -7,6 +7,8 @@ from dataclasses import fields, is_dataclass
 from typing import TYPE_CHECKING
 
 from eyas import dialects
+from eyas.checkpoint import Format
+from eyas.checkpoint.rows import Rows, StoredRows
 from eyas.checks import NO_TARGET, Severity, View, as_trained, compare_view
 from eyas.checks.rules.boundaries import BoundariesShifted
 from eyas.checks.rules.config import EngineRefuses
@@ -19,6 +21,7 @@ from eyas.convert.objection import Objection
 from eyas.convert.plan import Plan
 from eyas.convert.same import same_numbers
 from eyas.dialects.contents import contents
+from eyas.dialects.gguf_rows import offsets
 from eyas.spec import Fact, NotChecked, PEagleSpec, Recognised
 
 if TYPE_CHECKING:
@@ -107,17 +110,21 @@ def changed_numbers(plan: Plan, written: Checkpoint) -> list[str]:
     if isinstance(spec, Recognised):
         return [f"it is read again as {spec.name}"]
     facts = spec.drafter if isinstance(spec, PEagleSpec) else spec
-    found = contents(written, dialect.roles(written), facts.attention)
-    lacking = [
-        f"{tensor.after} is not there" for tensor in plan.tensors if tensor.role not in found
-    ]
-    surplus = set(found) - {tensor.role for tensor in plan.tensors}
+    roles = dialect.roles(written)
+    found: dict[str, Rows] = {
+        role: content.rows for role, content in contents(written, roles, facts.attention).items()
+    }
+    if written.format is Format.GGUF and "d2t" in found:
+        found["d2t"] = offsets(found["d2t"])
+    # what has no role is known by its name
+    found |= {name: StoredRows(written, name) for name in written.tensors if name not in roles}
+    planned = {tensor.role or tensor.after: tensor for tensor in plan.tensors}
     return [
-        *lacking,
-        *(f"{role} is there, which was not planned" for role in sorted(surplus)),
+        *(f"{key} is not there" for key in planned.keys() - found.keys()),
+        *(f"{key} is there, which was not planned" for key in found.keys() - planned.keys()),
         *(
             f"{tensor.after} differs from {tensor.before}"
-            for tensor in plan.tensors
-            if tensor.role in found and not same_numbers(tensor.trained, found[tensor.role].rows)
+            for key, tensor in planned.items()
+            if key in found and not same_numbers(tensor.trained, found[key])
         ),
     ]

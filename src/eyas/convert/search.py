@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
 from eyas.checkpoint import Format
 from eyas.checkpoint.header import TORCH_NAMES
 from eyas.checks import Trained, as_trained
 from eyas.convert.edits.boundaries import with_default_boundaries, with_stated_boundaries
+from eyas.convert.edits.dtype import with_one_dtype
 from eyas.convert.edits.maps import with_mask, with_sorted_offsets, without_mask
 from eyas.convert.edits.ownership import (
     has_targets_embedding,
     with_own_embedding,
     with_own_head,
 )
+from eyas.convert.gguf import as_gguf, tokenizer_of
 from eyas.convert.goal import DialectGoal, Goal
 from eyas.convert.material import Material, is_weight, material_of
-from eyas.convert.objection import Objection, refusal
-from eyas.convert.plan import Plan, planned
+from eyas.convert.objection import Objection, TargetNeededError, refusal
+from eyas.convert.plan import Plan, PlannedTensor
 from eyas.convert.recheck import objections
 from eyas.convert.wishes import NO_WISHES, Wishes
 from eyas.convert.writers import FOR_ENGINES, Writer, writers_of
@@ -56,42 +59,112 @@ def search(
     if not isinstance(goal, DialectGoal):
         require_covered(goal)
     trained = as_trained(checkpoint, target=target)
-    if not isinstance(goal, DialectGoal) and not isinstance(trained.spec, Eagle3Spec):
-        raise ConversionError(
-            f"{checkpoint.location} cannot be shown to be exact on {goal}: {trained.spec.unjudged}",
-            hint=f"name a dialect to convert it to: {', '.join(WRITABLE)}",
+    _require_judged(trained, goal)
+    material = material_of(trained)
+    if checkpoint.format is Format.GGUF:
+        material = with_one_dtype(material)
+    material = wishes.granted(with_sorted_offsets(material), target)
+    return _Search(trained, goal, launch, material).first()
+
+
+@dataclass(frozen=True, slots=True)
+class _Search:
+    """One drafter on its way to one goal."""
+
+    trained: Trained
+    goal: Goal
+    launch: Launch | None
+    material: Material
+
+    def first(self) -> Plan:
+        """The first plan against which nothing stands; ConversionError with all that does."""
+        against: list[list[Objection]] = []
+        unwritten: list[ConversionError] = []
+        tokenizer = cache(self._tokenizer)
+        for material in _forms(self.material, self.trained.target):
+            for writer in self._writers():
+                try:
+                    candidate = self._candidate(material, writer, tokenizer)
+                except TargetNeededError:
+                    raise
+                except ConversionError as error:
+                    unwritten.append(error)
+                    continue
+                candidate, found = self._judged(material, candidate)
+                if not found:
+                    return candidate
+                against.append(found)
+        if not against and not unwritten:
+            raise ConversionError(f"eyas writes nothing that {self.goal} reads")
+        raise refusal(self.trained.checkpoint.location, against, unwritten, self.goal)
+
+    def _judged(self, material: Material, plan: Plan) -> tuple[Plan, list[Objection]]:
+        """What stands against `plan`; a replaced embedding does not where it is the target's."""
+        target = self.trained.target
+        found = objections(plan.spec, target, plan.imagined(), self.goal, self.launch)
+        if not found or not all(objection.replaced for objection in found):
+            return plan, found
+        copied = has_targets_embedding(material, target)
+        if copied:
+            return replace(plan, copied=True, changes=(*plan.changes, _COPIED)), []
+        return plan, [replace(o, needs_target=copied is None) for o in found]
+
+    def _writers(self) -> list[Writer]:
+        if isinstance(self.goal, DialectGoal):
+            return list(writers_of(self.goal.name))
+        engine = engine_named(self.goal.name)
+        takes_gguf = engine is not None and engine.reads_gguf
+        fitting = [w for w in FOR_ENGINES if (w.form is Format.GGUF) is takes_gguf]
+        return sorted(fitting, key=lambda writer: writer.dialect != self.trained.dialect)
+
+    def _candidate(
+        self, material: Material, writer: Writer, tokenizer: Callable[[], Mapping[str, Any]]
+    ) -> Plan:
+        """The plan that `writer` makes; raises ConversionError for what it cannot express."""
+        target = self.trained.target
+        material = with_mask(material) if writer.masks else without_mask(material)
+        config, names = writer(
+            material.spec,
+            tuple(material.parts),
+            dtype=_dtype(material),
+            target_layers=None if target is None else target.num_layers,
         )
-    material = wishes.granted(with_sorted_offsets(material_of(trained)), target)
-    against: list[list[Objection]] = []
-    unwritten: list[ConversionError] = []
-    for form in _forms(material, target):
-        for writer in _writers(trained, goal):
-            try:
-                candidate = _candidate(trained, form, writer, goal)
-            except ConversionError as error:
-                unwritten.append(error)
-                continue
-            found = objections(candidate.spec, target, candidate.imagined(), goal, launch)
-            if found and all(objection.replaced for objection in found):
-                copied = has_targets_embedding(form, target)
-                if copied:
-                    return replace(candidate, copied=True, changes=(*candidate.changes, _COPIED))
-                found = [replace(o, needs_target=copied is None) for o in found]
-            if not found:
-                return candidate
-            against.append(found)
-    if not against and not unwritten:
-        raise ConversionError(f"eyas writes nothing that {goal} reads")
-    raise refusal(trained.checkpoint.location, against, unwritten, goal)
+        parts = material.parts
+        plan = Plan(
+            source=self.trained.checkpoint.location,
+            before=self.trained.dialect,
+            after=writer.dialect,
+            manner=writer.manner,
+            form=writer.form,
+            goal=str(self.goal),
+            spec=material.spec,
+            config=config,
+            changes=material.changes,
+            tensors=tuple(
+                PlannedTensor(
+                    role=role,
+                    before=parts[role].origin,
+                    after=name,
+                    rows=parts[role].rows,
+                    trained=parts[role].rows,
+                )
+                for role, name in names.items()
+            ),
+        )
+        return plan if writer.form is Format.SAFETENSORS else as_gguf(plan, tokenizer)
+
+    def _tokenizer(self) -> Mapping[str, Any]:
+        return tokenizer_of(self.trained.target, self.material.facts.vocab_size.value)
 
 
-def _writers(trained: Trained, goal: Goal) -> list[Writer]:
-    if isinstance(goal, DialectGoal):
-        return list(writers_of(goal.name))
-    engine = engine_named(goal.name)
-    takes_gguf = engine is not None and engine.reads_gguf
-    fitting = [w for w in FOR_ENGINES if (w.form is Format.GGUF) is takes_gguf]
-    return sorted(fitting, key=lambda writer: writer.dialect != trained.dialect)
+def _require_judged(trained: Trained, goal: Goal) -> None:
+    if isinstance(goal, DialectGoal) or isinstance(trained.spec, Eagle3Spec):
+        return
+    raise ConversionError(
+        f"{trained.checkpoint.location} cannot be shown to be exact on {goal}:"
+        f" {trained.spec.unjudged}",
+        hint=f"name a dialect to convert it to: {', '.join(WRITABLE)}",
+    )
 
 
 def _forms(material: Material, target: TargetFacts | None) -> Iterator[Material]:
@@ -109,24 +182,6 @@ def _forms(material: Material, target: TargetFacts | None) -> Iterator[Material]
                 continue  # what it lacks is told by what stands against the others
             if other is not base:
                 yield other
-
-
-def _candidate(trained: Trained, material: Material, writer: Writer, goal: Goal) -> Plan:
-    """The plan that `writer` makes; raises ConversionError where it cannot express the drafter."""
-    material = with_mask(material) if writer.masks else without_mask(material)
-    config, names = writer(material.spec, tuple(material.parts), _dtype(material))
-    return planned(
-        material,
-        config,
-        names,
-        {},
-        source=trained.checkpoint.location,
-        before=trained.dialect,
-        after=writer.dialect,
-        manner=writer.manner,
-        form=writer.form,
-        goal=str(goal),
-    )
 
 
 def _dtype(material: Material) -> str | None:

@@ -4,13 +4,38 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from eyas.checkpoint.cast import widens
+from eyas.checkpoint.cast import is_exact, widens
 from eyas.checkpoint.header import TORCH_NAMES
-from eyas.checkpoint.rows import Cast
+from eyas.checkpoint.rows import Cast, blocks
 from eyas.convert.material import Material, Part, is_weight
 from eyas.errors import UsageError
 
 SAFETENSORS_NAMES = {torch: name for name, torch in TORCH_NAMES.items()}
+
+
+def with_one_dtype(material: Material) -> Material:
+    """`material` with its vectors in the type of its matrices, where they lose nothing by it.
+
+    GGUF stores vectors as float32 whatever they were. Where matrices differ in type, or where a
+    number of a vector would be rounded, all stays as it is.
+    """
+    weights = {role: part for role, part in material.parts.items() if is_weight(role, part)}
+    kinds = {part.rows.dtype for part in weights.values() if len(part.rows.shape) > 1}
+    vectors = {
+        role: part
+        for role, part in weights.items()
+        if len(part.rows.shape) == 1 and {part.rows.dtype} != kinds
+    }
+    if len(kinds) != 1 or not vectors:
+        return material
+    (wanted,) = kinds
+    for part in vectors.values():
+        if not all(is_exact(raw, part.rows.dtype, wanted) for raw in blocks(part.rows)):
+            return material
+    return material.changed(
+        f"{len(vectors)} vectors are stored as {wanted}, as the matrices are: none is rounded",
+        parts={role: replace(p, rows=Cast(p.rows, wanted)) for role, p in vectors.items()},
+    )
 
 
 def with_dtype(material: Material, name: str) -> Material:
