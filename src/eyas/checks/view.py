@@ -10,6 +10,7 @@ from shlex import quote
 from typing import TYPE_CHECKING
 
 from eyas.checkpoint import SINGLE_FILES
+from eyas.checkpoint.place import GGUF_SUFFIX
 from eyas.spec import DraftSpec, Served
 
 if TYPE_CHECKING:
@@ -76,6 +77,8 @@ class View:
     @property
     def conversion(self) -> str:
         """The command that writes this drafter for this engine."""
+        from eyas.engines.catalogue import engine_named
+
         plain = self.trained.checkpoint.location.rstrip("/")
         single = next((end for end in SINGLE_FILES if plain.endswith(end)), "")
         plain = plain.removesuffix(single)
@@ -83,7 +86,9 @@ class View:
             plain = str(Path(plain).resolve())
         if self.trained.checkpoint.revision is not None:  # a Hub id is no place to write to
             plain = "./" + plain.partition("@")[0].rpartition("/")[2]
-        out = quote(f"{plain}-{self.served.engine}")
+        engine = engine_named(self.served.engine)
+        suffix = GGUF_SUFFIX if engine is not None and engine.reads_gguf else ""
+        out = quote(f"{plain}-{self.served.engine}{suffix}")
         target = self.trained.target
         beside = "" if target is None else f" --target {quote(target.location)}"
         return f"eyas convert {self.draft} {out} --to {self.reference}{beside}"
