@@ -11,14 +11,12 @@ from eyas.checkpoint.staging import sync
 if TYPE_CHECKING:
     from concurrent.futures import Future
 
-_EVERY = 64 * 2**20
-
 
 class Writeback:
-    """Flushes what was written in a thread of its own; whatever the disk refuses is raised later.
+    """Flushes files in a thread of its own; whatever the disk refuses is raised at the end.
 
-    The kernel lets written pages wait, and a flush at the end waits for all of them; begun early,
-    it costs the time of the disk, but not beside that of the copying.
+    A file is flushed once, when it is written: flushes while it grew made the conversion of 3 GB
+    slower on ext4 (benchmarks/convert_speed.py), which commits its journal for each.
     """
 
     def __init__(self) -> None:
@@ -26,7 +24,6 @@ class Writeback:
 
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="eyas-writeback")
         self._begun: list[Future[None]] = []
-        self._waiting = 0  # bytes since the last flush
 
     def __enter__(self) -> Self:
         """The writeback itself."""
@@ -44,13 +41,6 @@ class Writeback:
             for flush in self._begun:
                 flush.result()
 
-    def wrote(self, file: Path, count: int) -> None:
-        """Notes `count` more bytes of `file`, and flushes now and then."""
-        self._waiting += count
-        if self._waiting >= _EVERY and (not self._begun or self._begun[-1].done()):
-            self.finish(file)
-
     def finish(self, file: Path) -> None:
-        """Flushes `file` as it is now."""
-        self._waiting = 0
+        """Begins to flush `file`, which is written."""
         self._begun.append(self._pool.submit(sync, file))
