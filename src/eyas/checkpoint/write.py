@@ -103,7 +103,11 @@ def _write_tensors(
     writeback: Writeback,
     progress: Callable[[int], None] | None,
 ) -> None:
-    wrote = progress or (lambda _: None)
+    def wrote(count: int) -> None:
+        writeback.wrote(path, count)
+        if progress is not None:
+            progress(count)
+
     prefix, ranges = lay_out({name: (t.dtype, t.shape) for name, t in tensors.items()})
     with path.open("wb", buffering=0) as file:
         _write(file, prefix)

@@ -11,12 +11,14 @@ from eyas.checkpoint.staging import sync
 if TYPE_CHECKING:
     from concurrent.futures import Future
 
+_EVERY = 512 * 2**20
+
 
 class Writeback:
     """Flushes files in a thread of its own; whatever the disk refuses is raised at the end.
 
-    A file is flushed once, when it is written: flushes while it grew made the conversion of 3 GB
-    slower on ext4 (benchmarks/convert_speed.py), which commits its journal for each.
+    The kernel lets written pages wait, and a flush at the end waits for all of them; begun early,
+    it takes its time beside the copying. Begun too often, it makes that wait for the journal.
     """
 
     def __init__(self) -> None:
@@ -24,6 +26,7 @@ class Writeback:
 
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="eyas-writeback")
         self._begun: list[Future[None]] = []
+        self._waiting = 0  # bytes since the last flush
 
     def __enter__(self) -> Self:
         """The writeback itself."""
@@ -41,6 +44,13 @@ class Writeback:
             for flush in self._begun:
                 flush.result()
 
+    def wrote(self, file: Path, count: int) -> None:
+        """Notes `count` more bytes of `file`, and begins to flush them now and then."""
+        self._waiting += count
+        if self._waiting >= _EVERY and (not self._begun or self._begun[-1].done()):
+            self.finish(file)
+
     def finish(self, file: Path) -> None:
-        """Begins to flush `file`, which is written."""
+        """Begins to flush `file` as it is now."""
+        self._waiting = 0
         self._begun.append(self._pool.submit(sync, file))
