@@ -11,14 +11,14 @@ from eyas.checkpoint.staging import sync
 if TYPE_CHECKING:
     from concurrent.futures import Future
 
-_EVERY = 64 * 2**20
+_EVERY = 512 * 2**20
 
 
 class Writeback:
-    """Flushes what was written in a thread of its own; whatever the disk refuses is raised later.
+    """Flushes files in a thread of its own; whatever the disk refuses is raised at the end.
 
     The kernel lets written pages wait, and a flush at the end waits for all of them; begun early,
-    it costs the time of the disk, but not beside that of the copying.
+    it takes its time beside the copying. Begun too often, it makes that wait for the journal.
     """
 
     def __init__(self) -> None:
@@ -45,12 +45,12 @@ class Writeback:
                 flush.result()
 
     def wrote(self, file: Path, count: int) -> None:
-        """Notes `count` more bytes of `file`, and flushes now and then."""
+        """Notes `count` more bytes of `file`, and begins to flush them now and then."""
         self._waiting += count
         if self._waiting >= _EVERY and (not self._begun or self._begun[-1].done()):
             self.finish(file)
 
     def finish(self, file: Path) -> None:
-        """Flushes `file` as it is now."""
+        """Begins to flush `file` as it is now."""
         self._waiting = 0
         self._begun.append(self._pool.submit(sync, file))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields, is_dataclass
 from typing import TYPE_CHECKING
 
@@ -119,12 +120,13 @@ def changed_numbers(plan: Plan, written: Checkpoint) -> list[str]:
     # what has no role is known by its name
     found |= {name: StoredRows(written, name) for name in written.tensors if name not in roles}
     planned = {tensor.role or tensor.after: tensor for tensor in plan.tensors}
+    both = [(tensor, found[key]) for key, tensor in planned.items() if key in found]
+    # Reading and comparing leave the interpreter free.
+    with ThreadPoolExecutor(2, thread_name_prefix="eyas-compare") as pool:
+        same = pool.map(lambda pair: same_numbers(pair[0].trained, pair[1]), both)
+        differ = [tensor for (tensor, _), equal in zip(both, same, strict=True) if not equal]
     return [
         *(f"{key} is not there" for key in planned.keys() - found.keys()),
         *(f"{key} is there, which was not planned" for key in found.keys() - planned.keys()),
-        *(
-            f"{tensor.after} differs from {tensor.before}"
-            for key, tensor in planned.items()
-            if key in found and not same_numbers(tensor.trained, found[key])
-        ),
+        *(f"{tensor.after} differs from {tensor.before}" for tensor in differ),
     ]
