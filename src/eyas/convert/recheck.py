@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields, is_dataclass
 from typing import TYPE_CHECKING
 
@@ -107,6 +106,8 @@ def changed_numbers(plan: Plan, written: Checkpoint) -> list[str]:
     They are read as its dialect reads them, so that a permutation is undone by other code than made
     it, and the whole of both sides is read.
     """
+    from concurrent.futures import ThreadPoolExecutor
+
     dialect, spec = dialects.read(written)
     if isinstance(spec, Recognised):
         return [f"it is read again as {spec.name}"]
