@@ -95,7 +95,7 @@ def test_without_a_command_the_help_is_shown(capsys: Captured) -> None:
         (["explain", "L22"], "L202"),
         (["check", ".", "--engine", "sglnag@0.5.23"], "sglang"),
         (["check", "/does/not/exist", "--engine", "sglang@0.5.23"], "/does/not/exist"),
-        (["convert", "/does/not/exist", "/tmp", "--to", "sglang"], "version"),
+        (["convert", "/does/not/exist", "/tmp", "--to", "sglnag"], "did you mean sglang"),
     ],
 )
 def test_bad_input_is_one_sentence_on_stderr(

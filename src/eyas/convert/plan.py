@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from eyas.checkpoint import Format
 from eyas.checkpoint.gguf import GgufValue
 from eyas.checkpoint.imagined import imagined
-from eyas.checkpoint.rows import Rows
+from eyas.checkpoint.rows import Made, Rows
 from eyas.convert.material import Drafter
 
 if TYPE_CHECKING:
@@ -57,7 +57,8 @@ class Plan:
     @property
     def renamed(self) -> tuple[PlannedTensor, ...]:
         """The tensors that have another name afterwards."""
-        return tuple(t for t in self.tensors if t.before != t.after)
+        stored = (t for t in self.tensors if not isinstance(t.trained, Made))
+        return tuple(t for t in stored if t.before != t.after)
 
     def imagined(self) -> Checkpoint:
         """The checkpoint that it would write, without its weights."""
