@@ -253,7 +253,7 @@ def test_convert_dry_run_and_real(make_drafter: Make, tmp_path: Path, capsys: Ca
     code, out, err = run(capsys, "convert", draft, out_dir, "--to", OLD)
     assert code == 0
     assert "10 of 15 tensors renamed" in out
-    assert f"eyas check {out_dir} --engine {OLD}" in err
+    assert f"--speculative-draft-model-path {out_dir} " in err
     assert run(capsys, "check", out_dir, "--engine", OLD)[0] == 0
 
 

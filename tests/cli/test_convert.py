@@ -48,7 +48,7 @@ def test_there_and_back_through_gguf(
     gguf, back = tmp_path / "draft.gguf", tmp_path / "back"
     code, out, err = run(capsys, trained_here, gguf, "--to", "llamacpp", "--target", smollm2)
     assert (code, "llama.cpp's order" in out) == (0, True)
-    assert f"eyas check {gguf} --engine llamacpp@" in err
+    assert f"next: llama-server --model TARGET.gguf --spec-draft-model {gguf} " in err
     code, out, _ = run(capsys, gguf, back, "--to", "speculators", "--target", smollm2)
     assert (code, "none is rounded" in out) == (0, True)
     weights = "model.safetensors"

@@ -129,6 +129,8 @@ def check(
     if draft is None:
         raise UsageError("Missing argument 'DRAFT'", hint="see: eyas check --help")
     import eyas
+    from eyas.engines import EngineRef
+    from eyas.engines.serving import serving_command
 
     report = eyas.check(
         draft,
@@ -145,6 +147,9 @@ def check(
     result(eyas.render(report, eyas.Format(form.value), style_of(color)))
     if report.findings:
         hint(f"eyas explain {report.findings[0].code}")
+    elif engine and all(outcome.outcome is eyas.Outcome.PASS for outcome in report.engines):
+        ref = EngineRef.parse_list(",".join(engine))[0]
+        hint(serving_command(ref, draft, target or "TARGET"))
     code = report.exit_code(fail_on=eyas.Severity(fail_on.value), strict=strict)
     if code:
         raise typer.Exit(code)

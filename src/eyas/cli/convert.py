@@ -130,6 +130,7 @@ def convert(
     from eyas import convert as converting
     from eyas.checkpoint import open_checkpoint
     from eyas.cli.progress import copied
+    from eyas.engines.serving import serving_command
 
     goal = converting.parse_goal(to)
     checkpoint = open_checkpoint(draft, weights=not dry_run)
@@ -153,9 +154,10 @@ def convert(
             checkpoint, out, goal, target=facts, launch=asked, wishes=wishes, progress=wrote
         )
     result(done.json() if as_json else done.text())
-    engine = "" if isinstance(goal, converting.DialectGoal) else f" --engine {goal}"
-    beside = "" if target is None else f" --target {quote(target)}"
-    hint(f"eyas check {quote(out)}{engine}{beside}")
+    if isinstance(goal, converting.DialectGoal):
+        hint(f"eyas check {quote(out)}{'' if target is None else f' --target {quote(target)}'}")
+    else:
+        hint(serving_command(goal, out, target or "TARGET"))
 
 
 def size_of(text: str) -> int:
