@@ -263,6 +263,21 @@ def test_a_key_that_is_needed_is_named(drafter: Path, missing: str) -> None:
         dialects.read(open_checkpoint(drafter))
 
 
+def test_a_name_that_is_a_page_long_is_not_repeated(tmp_path: Path) -> None:
+    long = b"x" * 60_000
+    key = struct.pack("<Q", len(long)) + long + struct.pack("<I", 99)  # of an unknown type
+    head = b"GGUF" + struct.pack("<IQQ", 3, 0, 1)
+    (tmp_path / "key.gguf").write_bytes(head + key)
+    with pytest.raises(CheckpointError) as caught:
+        open_checkpoint(tmp_path / "key.gguf")
+    assert len(caught.value.message) < 500
+    tensor = struct.pack("<Q", 64) + b"x" * 64 + struct.pack("<IQIQ", 1, 4, 0, 0)
+    head = b"GGUF" + struct.pack("<IQQ", 3, 1, 0)
+    (tmp_path / "tensor.gguf").write_bytes(head + tensor + bytes(64))
+    with pytest.raises(CheckpointError, match="a tensor's name is 64 bytes long"):
+        open_checkpoint(tmp_path / "tensor.gguf")
+
+
 def test_layers_that_would_take_for_ever_are_refused(drafter: Path) -> None:
     key = b"eagle3.block_count" + (4).to_bytes(4, "little")
     raw = drafter.read_bytes()

@@ -22,7 +22,9 @@ from eyas.errors import CheckpointError, reason_of
 _REPAIR = "convert or fetch the file again"
 _CHUNK = 4 * 2**20
 _MAX_HEADER = 256 * 2**20
-_MAX_NAME = 65535  # bytes, of a key; tensor names are shorter still
+_MAX_KEY = 65535  # bytes
+_MAX_NAME = 63  # bytes, of a tensor: ggml keeps 64 with the closing zero (ggml/include/ggml.h)
+_LONGEST_REASON = 300
 _MOST = 65536  # keys, or tensors: no file in use has a tenth of it
 _KEPT = 256  # a longer list (of tokens, of scores) is kept by its length alone
 _MAX_DIMENSIONS = 4
@@ -150,7 +152,7 @@ class _Header:
     def _keys(self, count: int) -> dict[str, Any]:
         config: dict[str, Any] = {}
         for _ in range(count):
-            key = self._text("a key", _MAX_NAME)
+            key = self._text("a key", _MAX_KEY)
             if key in config:
                 raise self._unsound(f"it has the key {key!r} twice")
             kind = self._number("I", f"the type of {key!r}")
@@ -297,4 +299,6 @@ class _Header:
             self.data += chunk
 
     def _unsound(self, reason: str) -> CheckpointError:
+        if len(reason) > _LONGEST_REASON:  # it names a key, and a key may be a page long
+            reason = reason[:_LONGEST_REASON] + "…"
         return CheckpointError(f"{self.path} is no sound GGUF file: {reason}", hint=_REPAIR)
