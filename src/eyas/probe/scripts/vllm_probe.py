@@ -1,0 +1,478 @@
+"""What vLLM really makes of drafters: its own config, classes, weight iterator and loader.
+
+    python vllm_probe.py JOBS.json OUT.jsonl
+
+Run by the Python that vLLM is installed for; needs nothing of eyas. JOBS.json is a list of jobs:
+``draft`` (a directory), ``target`` (a directory with a config.json), ``location`` (the drafter as
+the user typed it: vLLM guesses a method from a path), ``launch`` (option to value) and ``runner``
+(v1 or v2). One JSON object is appended to OUT.jsonl for each, in order and flushed, so that a
+reader knows how far a child came that was ended. No weight of the target is read, and none of the
+drafter's numbers: what is loaded is a coded copy (coded.py).
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+# Before vLLM is imported: nothing leaves this machine, and no other process is started.
+os.environ.update(
+    HF_HUB_OFFLINE="1",
+    TRANSFORMERS_OFFLINE="1",
+    VLLM_NO_USAGE_STATS="1",
+    DO_NOT_TRACK="1",
+    VLLM_ENABLE_V1_MULTIPROCESSING="0",
+    VLLM_CPU_KVCACHE_SPACE="1",
+    VLLM_CPU_OMP_THREADS_BIND="nobind",
+    VLLM_TARGET_DEVICE="cpu",
+    CUDA_VISIBLE_DEVICES="",
+    VLLM_USE_V2_MODEL_RUNNER="0",  # the V2 runner wants a GPU; what it decides is asked of it
+)
+
+import torch  # noqa: E402
+from coded import (  # noqa: E402
+    Codes,
+    Segment,
+    coded_copy,
+    described,
+    left_by_construction,
+    segments_of,
+    spoil,
+)
+
+_STEPS = 3  # draft tokens: no fact that is looked at depends on it
+_SAID_OF_WEIGHTS = ("vllm.model_executor.models", "vllm.model_executor.model_loader")
+
+
+class Stopped(Exception):  # noqa: N818 - the engine's outcome
+    """The engine raised: at which stage, and what."""
+
+    def __init__(self, stage: str, error: BaseException) -> None:
+        super().__init__(str(error))
+        self.stage = stage
+        self.error = error
+
+
+@contextmanager
+def stage(name: str) -> Iterator[None]:
+    """What raises inside is the engine's doing, at this stage."""
+    try:
+        yield
+    except (Stopped, MemoryError, KeyboardInterrupt):
+        raise
+    except Exception as error:  # noqa: BLE001 - whatever an engine raises is what it does
+        raise Stopped("the probe itself" if _is_ours(error) else name, error) from error
+
+
+def _is_ours(error: BaseException) -> bool:
+    """Whether `error` is this script's own, as on a version whose insides it does not know."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    here = trace is not None and trace.tb_frame.f_code.co_filename == __file__
+    lacks = isinstance(error, AttributeError) and isinstance(error.obj, SimpleNamespace | Codes)
+    imports = isinstance(error, ImportError) and here
+    return lacks or imports or (here and not isinstance(error, MemoryError))
+
+
+class Lines(logging.Handler):
+    """Collects what the engine's own logger says of weights."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self.lines: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Keep a warning of what builds and loads models."""
+        if record.levelno >= logging.WARNING and record.name.startswith(_SAID_OF_WEIGHTS):
+            self.lines.append(record.getMessage()[:500])
+
+
+def main(arguments: list[str]) -> int:
+    """Does every job; 3 where vLLM itself cannot be imported."""
+    jobs = json.loads(Path(arguments[0]).read_text(encoding="utf-8"))
+    try:
+        engine = Engine()
+    except Exception as error:  # noqa: BLE001 - told by the parent as one sentence
+        sys.stderr.write(f"{type(error).__name__}: {error}\n")
+        return 3
+    with Path(arguments[1]).open("a", encoding="utf-8") as out:
+        for job in jobs:
+            with tempfile.TemporaryDirectory(prefix="probe") as folder:
+                record = engine.record(job, Path(folder))
+            out.write(json.dumps(record) + "\n")
+            out.flush()
+    return 0
+
+
+class Engine:
+    """vLLM in this process: imported once, with a world of one."""
+
+    def __init__(self) -> None:
+        import vllm
+        from vllm import logger
+
+        self.version = str(vllm.__version__).partition("+")[0]
+        self._once = [getattr(logger, name) for name in dir(logger) if name.endswith("_once")]
+        self._joined = False
+        self.lines = Lines()
+        logging.getLogger("vllm").addHandler(self.lines)
+
+    def record(self, job: dict[str, Any], folder: Path) -> dict[str, Any]:
+        """The record of one drafter."""
+        self.lines.lines = []
+        for once in self._once:  # what vLLM says once a process it shall say for every drafter
+            getattr(once, "cache_clear", lambda: None)()
+        probe = Probe(self, job, folder)
+        outcome: dict[str, Any] = {"status": "ok", "stage": None, "error": None}
+        try:
+            probe.run()
+        except Stopped as end:
+            error = end.error
+            text = " ".join(str(error).split())[:1000]
+            outcome = {
+                "status": "raises" if end.stage != "the probe itself" else "unknown",
+                "stage": end.stage,
+                "error": {"type": type(error).__name__, "message": text},
+            }
+        return {
+            "engine": "vllm",
+            "version": self.version,
+            "runner": probe.runner,
+            **outcome,
+            "architecture": probe.architecture,
+            "facts": probe.facts,
+            **described(probe.held, probe.consumed, probe.codes),
+            "overwritten": probe.overwritten,
+            "log": self.lines.lines,
+        }
+
+    def join_world(self, config: Any) -> None:
+        """A gloo world of one, made with the first config and kept."""
+        from vllm.config import set_current_vllm_config
+        from vllm.distributed import parallel_state as state
+
+        if self._joined:
+            return
+        file = Path(tempfile.mkdtemp(prefix="world")) / "store"
+        with set_current_vllm_config(config):
+            state.init_distributed_environment(1, 0, f"file://{file}", 0, "gloo")
+            state.initialize_model_parallel(1, 1)
+        self._joined = True
+
+
+class Probe:
+    """One drafter on its way through the engine."""
+
+    def __init__(self, engine: Engine, job: dict[str, Any], folder: Path) -> None:
+        self.engine, self.job, self.folder = engine, job, folder
+        self.runner: str = job["runner"]
+        self.architecture: str | None = None
+        self.facts: dict[str, Any] = {}
+        self.codes = Codes()
+        self.held: dict[str, tuple[tuple[int, ...], list[Segment], str]] = {}
+        self.consumed: dict[str, list[Segment]] = {}
+        self.overwritten: dict[str, str] = {}
+
+    def run(self) -> None:
+        """To the end of the first request, or Stopped."""
+        # The copy keeps the path's last parts, in which vLLM looks for a method's name.
+        parts = [part for part in Path(self.job["location"]).parts if part not in ("/", "..", ".")]
+        copy = self.folder.joinpath(*parts[-3:] or ["drafter"])
+        self.codes = coded_copy(Path(self.job["draft"]), copy)
+        with stage("config"):
+            config = self._config(copy)
+        speculative = config.speculative_config
+        if self.runner == "v2":
+            lacking = config._get_v2_model_runner_unsupported_features()  # noqa: SLF001
+            self.facts["v2_lacks"] = lacking
+            if lacking:  # vLLM falls back by itself
+                self.runner = "v1"
+        self._facts_of_config(speculative)
+        self.engine.join_world(config)
+        drafter = self._built(config)
+        self._load(config, drafter)
+        target = self._target(config)
+        with stage("joining the target"):
+            self._join(config, drafter, target)
+        with stage("first request"):
+            self._request(config, drafter, target)
+
+    def _config(self, copy: Path) -> Any:
+        """The engine's config by its own parser of arguments."""
+        from vllm.engine.arg_utils import EngineArgs
+        from vllm.utils.argparse_utils import FlexibleArgumentParser
+
+        launch = self.job["launch"]
+        speculative: dict[str, Any] = {"model": str(copy), "num_speculative_tokens": _STEPS}
+        if launch.get("method", "auto") != "auto":
+            speculative["method"] = launch["method"]
+        if "parallel_drafting" in launch:
+            speculative["parallel_drafting"] = launch["parallel_drafting"] == "true"
+        line = ["--model", self.job["target"], "--speculative-config", json.dumps(speculative)]
+        line += ["--dtype", "float32", "--enforce-eager", "--skip-tokenizer-init"]
+        if "max_model_len" in launch:
+            line += ["--max-model-len", launch["max_model_len"]]
+        parser = EngineArgs.add_cli_args(FlexibleArgumentParser())
+        return EngineArgs.from_cli_args(parser.parse_args(line)).create_engine_config()
+
+    def _built(self, config: Any) -> Any:
+        """The drafter's class, its parameters as construction leaves them."""
+        from vllm.config import set_current_vllm_config
+        from vllm.model_executor.model_loader.utils import (
+            get_model_architecture,
+            initialize_model,
+        )
+        from vllm.utils.torch_utils import set_default_torch_dtype
+
+        model_config = config.speculative_config.draft_model_config
+        with stage("construct"):
+            self.architecture = get_model_architecture(model_config)[0].__name__
+            # In this mode torch.empty is filled with NaN: memory is told from zeros and ones.
+            torch.use_deterministic_algorithms(True, warn_only=True)
+            try:
+                with set_default_torch_dtype(torch.float32), set_current_vllm_config(config):
+                    return initialize_model(vllm_config=config, model_config=model_config)
+            finally:
+                torch.use_deterministic_algorithms(False)
+
+    def _load(self, config: Any, drafter: Any) -> None:
+        from vllm.config import set_current_vllm_config
+        from vllm.model_executor.model_loader import get_model_loader
+
+        parameters = dict(drafter.named_parameters())
+        left = {name: left_by_construction(p.data) for name, p in parameters.items()}
+        for parameter in parameters.values():
+            spoil(parameter.data)
+        model_config = config.speculative_config.draft_model_config
+        try:
+            with stage("load"), set_current_vllm_config(config):
+                get_model_loader(config.load_config).load_weights(drafter, model_config)
+        finally:
+            for name, parameter in parameters.items():
+                segments = segments_of(parameter.data, self.codes)
+                self.held[name] = (tuple(parameter.shape), segments, left[name])
+            for name, buffer in drafter.named_buffers():
+                if "mask" in name and buffer.numel():
+                    self.consumed[name] = segments_of(buffer.data.reshape(-1), self.codes)
+
+    def _facts_of_config(self, speculative: Any) -> None:
+        draft = speculative.draft_model_config.hf_config
+        names = (
+            "hidden_size",
+            "intermediate_size",
+            "num_hidden_layers",
+            "num_attention_heads",
+            "num_key_value_heads",
+            "head_dim",
+            "vocab_size",
+            "draft_vocab_size",
+            "max_position_embeddings",
+            "rms_norm_eps",
+            "hidden_act",
+        )
+        plain = (int, float, str, bool)
+        values = {name: getattr(draft, name, None) for name in names}
+        self.facts |= {k: v if isinstance(v, plain) else None for k, v in values.items()}
+        self.facts["method"] = speculative.method
+        self.facts["parallel_drafting"] = bool(speculative.parallel_drafting)
+
+    def _facts_of_model(self, drafter: Any) -> None:
+        model = drafter.model
+        for name in ("use_aux_hidden_state", "norm_before_fc", "norm_output"):
+            value = getattr(model, name, None)
+            self.facts[name] = None if value is None else bool(value)
+        self.facts["fc_norm"] = getattr(model, "fc_norm", None) is not None
+        layers = list(getattr(model, "layers", ()))
+        if not layers:
+            return
+        normed = getattr(layers[0], "_residual_norm", None)
+        if normed is not None:
+            before = normed.__name__ == "_norm_before_residual"
+            self.facts["norm_before_residual"] = before
+        rotary = getattr(getattr(layers[0], "self_attn", None), "rotary_emb", None)
+        base = getattr(rotary, "base", None)
+        self.facts["rope_theta"] = float(base) if base is not None else None
+        self.facts["rope_class"] = None if rotary is None else type(rotary).__name__
+        limit = getattr(rotary, "max_position_embeddings", None)
+        self.facts["rope_positions"] = limit if isinstance(limit, int) else None
+
+    def _target(self, config: Any) -> Any:
+        """The target's class without its layers: what it captures is asked of its own methods."""
+        with stage("config"):
+            from vllm.model_executor.model_loader.utils import get_model_architecture
+
+            return _Target.of(get_model_architecture(config.model_config)[0], config)
+
+    def _join(self, config: Any, drafter: Any, target: Any) -> None:
+        self._facts_of_model(drafter)
+        speculative = config.speculative_config
+        captures = speculative.method in ("eagle3", "dflash", "dspark")
+        if self.runner == "v2":
+            from vllm.v1.worker.gpu.spec_decode.eagle import eagle3_utils, utils
+
+            if captures:
+                eagle3_utils.set_eagle3_aux_hidden_state_layers(target, speculative)
+            real = utils.get_model
+            utils.get_model = lambda **_: drafter
+            try:
+                utils.load_eagle_model(target, config)
+            finally:
+                utils.get_model = real
+        else:
+            from vllm.v1.spec_decode.llm_base_proposer import SpecDecodeBaseProposer
+            from vllm.v1.worker.gpu_model_runner import GPUModelRunner
+
+            asked = SpecDecodeBaseProposer._get_eagle3_use_aux_hidden_state_from_config  # noqa: SLF001
+            if speculative.method == "eagle3":
+                captures = bool(asked(speculative))
+            whose = SimpleNamespace(
+                model=drafter, vllm_config=config, use_local_argmax_reduction=False
+            )
+            inner = target.get_language_model() if hasattr(target, "get_language_model") else target
+            SpecDecodeBaseProposer._maybe_share_embeddings(whose, inner)  # noqa: SLF001
+            SpecDecodeBaseProposer._maybe_share_lm_head(whose, inner)  # noqa: SLF001
+            runner = SimpleNamespace(
+                use_aux_hidden_state_outputs=captures,
+                model=target,
+                get_model=lambda: target,
+                speculative_config=speculative,
+            )
+            runner._get_eagle3_aux_layers_from_config = (  # noqa: SLF001
+                lambda: GPUModelRunner._get_eagle3_aux_layers_from_config(runner)  # noqa: SLF001
+            )
+            GPUModelRunner._setup_eagle3_aux_hidden_state_outputs(runner)  # noqa: SLF001
+        layers = target.decoder.num_layers
+        asked_for = [int(i) for i in target.decoder.aux_hidden_state_layers]
+        self.facts["captures"] = captures
+        self.facts["layer_ids"] = asked_for if captures else None
+        self.facts["boundaries"] = [i for i in asked_for if 0 <= i <= layers] if captures else None
+        for name, parameter in drafter.named_parameters():
+            for what, theirs in target.shared.items():
+                if parameter is theirs:
+                    self.overwritten[name] = what
+
+    def _request(self, config: Any, drafter: Any, target: Any) -> None:
+        """The drafter's own arithmetic for two tokens, attention itself left out."""
+        from vllm.config import set_current_vllm_config
+        from vllm.forward_context import set_forward_context
+
+        speculative = config.speculative_config
+        count = len(self.facts["boundaries"]) if self.facts["captures"] else 1
+        width = config.model_config.get_hidden_size()
+        states = torch.zeros(2, count * width)
+        _multiply_plainly(drafter)
+        with set_current_vllm_config(config), set_forward_context(None, config):
+            if speculative.method in ("eagle3", "dflash"):
+                states = drafter.combine_hidden_states(states)
+            if speculative.method == "dflash":
+                return
+            _leave_attention_out(drafter)
+            tokens, positions = torch.zeros(2, dtype=torch.long), torch.arange(2)
+            if speculative.method == "draft_model":
+                drafter(input_ids=tokens, positions=positions, inputs_embeds=None)
+                return
+            last, _ = drafter(tokens, positions, states)
+            drafter.compute_logits(last)
+
+
+def _leave_attention_out(drafter: Any) -> None:
+    """Attention needs a cache and its metadata; what goes in has the shape of what comes out."""
+    from vllm.model_executor.layers.attention_layer_base import AttentionLayerBase
+
+    for module in drafter.modules():
+        if isinstance(module, AttentionLayerBase):
+            module.forward = _as_wide(module.num_heads * module.head_size)
+
+
+def _as_wide(wide: int) -> Any:
+    def forward(query: torch.Tensor, *_: Any, output_shape: Any = None, **__: Any) -> torch.Tensor:
+        return query.new_zeros(output_shape or (len(query), wide))
+
+    return forward
+
+
+class _Plain:
+    """Multiplication as torch does it: the kernels of a CPU want weights repacked, and sizes."""
+
+    def apply(self, layer: Any, x: torch.Tensor, bias: Any = None) -> torch.Tensor:
+        """x times the layer's weight."""
+        return torch.nn.functional.linear(x, layer.weight, bias)
+
+    def embedding(self, layer: Any, ids: torch.Tensor) -> torch.Tensor:
+        """The rows of `ids`."""
+        return torch.nn.functional.embedding(ids, layer.weight)
+
+
+def _multiply_plainly(drafter: Any) -> None:
+    for module in drafter.modules():
+        if hasattr(module, "quant_method") and hasattr(module, "weight"):
+            module.quant_method = _Plain()
+
+
+class _Target:
+    """Makes an instance of a target's class that holds an embedding, a head and a depth."""
+
+    @staticmethod
+    def of(kind: Any, config: Any) -> Any:
+        from vllm.model_executor.models.interfaces import EagleModelMixin
+
+        text = config.model_config.hf_text_config
+        layers = config.model_config.get_total_num_hidden_layers()
+        vocab, hidden = text.vocab_size, config.model_config.get_hidden_size()
+
+        class Decoder(torch.nn.Module, EagleModelMixin):  # type: ignore[misc]
+            num_layers = layers
+
+            def __len__(self) -> int:
+                return layers
+
+        decoder = Decoder()
+        decoder.layers = range(layers)
+        decoder.start_layer = 0
+        decoder.config = text
+        # One number, expanded: the target's matrices take no memory.
+        matrices = {
+            name: torch.nn.Parameter(torch.full((1, 1), -1.0).expand(vocab, hidden), False)
+            for name in ("embed_tokens.weight", "lm_head.weight")
+        }
+        decoder.embed_tokens = _Matrix(matrices["embed_tokens.weight"])
+        target = kind.__new__(kind)
+        torch.nn.Module.__init__(target)
+        target.config = config.model_config.hf_config
+        inner = target
+        if hasattr(kind, "get_language_model") and config.model_config.is_multimodal_model:
+            inner = torch.nn.Module()
+            inner.config = text
+            target.language_model = inner
+            target.__dict__["get_language_model"] = lambda: inner
+        inner.model = decoder
+        inner.lm_head = _Matrix(matrices["lm_head.weight"])
+        target.__dict__["decoder"] = decoder
+        target.__dict__["shared"] = matrices
+        return target
+
+
+class _Matrix(torch.nn.Module):
+    """An embedding, or a head."""
+
+    def __init__(self, weight: torch.nn.Parameter) -> None:
+        super().__init__()
+        self.weight = weight
+        self.quant_method = _Plain()
+
+    def forward(self, ids: torch.Tensor) -> torch.Tensor:
+        """The rows of `ids`."""
+        return self.weight[ids]
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
