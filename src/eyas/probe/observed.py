@@ -13,6 +13,7 @@ from eyas.errors import ProbeError
 _STAGES = ("config", "construct", "load", "joining the target", "first request")
 _LEFT = ("memory", "zeros", "ones", "random")
 _FATES = ("landed", "short", "consumed", "ignored", "lost")
+Record = dict[str, Any]  # one JSON object of a probe
 UNKNOWN = "unknown"  # the probe's own failure, never the engine's
 
 
@@ -145,7 +146,7 @@ def _bare(name: str, files: Sequence[str]) -> str:
     return bare if separator and file in files else name
 
 
-def read_records(file: Path) -> list[dict[str, Any]]:
+def read_records(file: Path) -> list[Record]:
     """The JSON objects, one a line, of what a probe wrote; a last line cut short is left out."""
     if not file.is_file():
         return []

@@ -37,10 +37,11 @@ os.environ.update(
     VLLM_USE_V2_MODEL_RUNNER="0",  # the V2 runner wants a GPU; what it decides is asked of it
 )
 
-import torch  # noqa: E402
-from coded import (  # noqa: E402
+import torch
+from coded import (
     Codes,
     Segment,
+    Uncodable,
     coded_copy,
     described,
     left_by_construction,
@@ -66,9 +67,11 @@ def stage(name: str) -> Iterator[None]:
     """What raises inside is the engine's doing, at this stage."""
     try:
         yield
-    except (Stopped, MemoryError, KeyboardInterrupt):
+    except (Stopped, MemoryError):
         raise
-    except Exception as error:  # noqa: BLE001 - whatever an engine raises is what it does
+    except Exception as error:
+        if "can't allocate memory" in str(error):  # torch's word for it
+            raise MemoryError(str(error)) from error
         raise Stopped("the probe itself" if _is_ours(error) else name, error) from error
 
 
@@ -78,9 +81,9 @@ def _is_ours(error: BaseException) -> bool:
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
     here = trace is not None and trace.tb_frame.f_code.co_filename == __file__
-    lacks = isinstance(error, AttributeError) and isinstance(error.obj, SimpleNamespace | Codes)
-    imports = isinstance(error, ImportError) and here
-    return lacks or imports or (here and not isinstance(error, MemoryError))
+    owner = type(error.obj) if isinstance(error, AttributeError) else None
+    stands_in = owner is SimpleNamespace or getattr(owner, "__module__", "") == __name__
+    return here or stands_in
 
 
 class Lines(logging.Handler):
@@ -106,8 +109,8 @@ def main(arguments: list[str]) -> int:
         return 3
     with Path(arguments[1]).open("a", encoding="utf-8") as out:
         for job in jobs:
-            with tempfile.TemporaryDirectory(prefix="probe") as folder:
-                record = engine.record(job, Path(folder))
+            with tempfile.TemporaryDirectory(prefix="probe", dir=Path(arguments[1]).parent) as own:
+                record = engine.record(job, Path(own))
             out.write(json.dumps(record) + "\n")
             out.flush()
     return 0
@@ -135,13 +138,16 @@ class Engine:
         outcome: dict[str, Any] = {"status": "ok", "stage": None, "error": None}
         try:
             probe.run()
+        except (MemoryError, Uncodable) as end:
+            kind = "MemoryError" if isinstance(end, MemoryError) else "Uncodable"
+            error = {"type": kind, "message": str(end)[:300]}
+            outcome = {"status": "unknown", "stage": None, "error": error}
         except Stopped as end:
-            error = end.error
-            text = " ".join(str(error).split())[:1000]
+            text = " ".join(str(end.error).split())[:1000]
             outcome = {
                 "status": "raises" if end.stage != "the probe itself" else "unknown",
                 "stage": end.stage,
-                "error": {"type": type(error).__name__, "message": text},
+                "error": {"type": type(end.error).__name__, "message": text},
             }
         return {
             "engine": "vllm",
@@ -468,6 +474,7 @@ class _Matrix(torch.nn.Module):
         super().__init__()
         self.weight = weight
         self.quant_method = _Plain()
+        self.tp_size = 1
 
     def forward(self, ids: torch.Tensor) -> torch.Tensor:
         """The rows of `ids`."""
