@@ -15,6 +15,7 @@ import json
 import sys
 import tempfile
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 from benchmarks.probe_mutations import Mutant, mutant, sound_drafters
