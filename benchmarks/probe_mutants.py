@@ -18,7 +18,7 @@ from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
-from benchmarks.probe_mutations import Mutant, mutant, sound_drafters
+from benchmarks.probe_mutations import Mutant, mutant, reflagged, sound_drafters
 
 from eyas.checkpoint import open_checkpoint, open_target
 from eyas.engines import Launch
@@ -40,6 +40,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("engine", help="vllm, sglang, or one with a version: sglang@0.5.11")
     parser.add_argument("--count", type=int, default=300)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--flags", action="store_true", help="each value of each config key alone")
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--python", type=Path)
     parser.add_argument("--fixtures", type=Path, help="write every --every'th as a fixture here")
@@ -51,8 +52,13 @@ def main(arguments: list[str]) -> int:
     assert engine is not None
     with tempfile.TemporaryDirectory() as folder:
         originals = sound_drafters(Path(folder) / "specimens")
-        mutants = [mutant(originals, options.seed, i, engine.runners) for i in range(options.count)]
-        kept = options.out / f"{options.engine}-seed{options.seed}.jsonl"
+        if options.flags:
+            mutants = list(reflagged(originals, engine.runners))
+            kept = options.out / f"{options.engine}-flags.jsonl"
+        else:
+            count, seed = range(options.count), options.seed
+            mutants = [mutant(originals, seed, i, engine.runners) for i in count]
+            kept = options.out / f"{options.engine}-seed{seed}.jsonl"
         options.out.mkdir(parents=True, exist_ok=True)
         records = _observed(mutants, interpreter, kept, Path(folder))
         tally: Counter[str] = Counter()
@@ -78,7 +84,8 @@ def _observed(
     if kept.is_file():
         for line in kept.read_text().splitlines():
             entry = json.loads(line)
-            if entry["what"] == mutants[entry["number"]].what:
+            number = entry["number"]
+            if number < len(mutants) and entry["what"] == mutants[number].what:
                 known[entry["number"]] = entry["record"]
     missing = [m for m in mutants if m.number not in known]
     for begin in range(0, len(missing), _TOGETHER):

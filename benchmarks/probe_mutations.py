@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import struct
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
@@ -41,10 +41,10 @@ class Mutant:
 
 def sound_drafters(workplace: Path) -> list[Specimen]:
     """The specimens that some engine loads: tiny ones, of EAGLE-3 and its kin."""
-    return [s for s in specimens(workplace) if s.name not in _LEFT_OUT and not s.file]
+    return [s for s in specimens(workplace) if not s.name.startswith(_LEFT_OUT) and not s.file]
 
 
-_LEFT_OUT = {"large", "native MTP"}
+_LEFT_OUT = ("large", "native MTP")
 
 
 def mutant(originals: list[Specimen], seed: int, number: int, runners: tuple[str, ...]) -> Mutant:
@@ -246,22 +246,15 @@ def _hidden(made: Mutant) -> int:
 
 def _flag(made: Mutant, random: Random) -> Changed:
     key, values = random.choice(list(_FLAGS.items()))
-    config = copy.deepcopy(dict(made.config))
-    layer = config.get("transformer_layer_config")
+    layer = made.config.get("transformer_layer_config")
     nested = isinstance(layer, dict) and random.random() < 0.5
-    place: dict[str, Any] = layer if isinstance(layer, dict) and nested else config
-    choice = random.choice((*values, _ABSENT))
-    if choice is _ABSENT:
-        place.pop(key, None)
-    else:
-        place[key] = copy.deepcopy(choice)
-    said = "absent" if choice is _ABSENT else repr(choice)
-    return f"{key}{' in the layer' if nested else ''} is {said}", replace(made, config=config)
+    config, said = _with(made.config, key, random.choice((*values, _ABSENT)), nested=nested)
+    return said, replace(made, config=config)
 
 
 _ABSENT = object()
 _FLAGS: Mapping[str, tuple[object, ...]] = {
-    "norm_before_residual": (True, False, None),
+    "norm_before_residual": (True, False, 1, None),
     "norm_before_fc": (True, False, None),
     "fc_norm": (True, False),
     "norm_output": (True, False),
@@ -273,13 +266,13 @@ _FLAGS: Mapping[str, tuple[object, ...]] = {
     "draft_vocab_size": (None, 16, 32, 17, 8, 64),
     "vocab_size": (32, 64, 33, None),
     "num_hidden_layers": (0, 1, 2, 3),
-    "num_attention_heads": (1, 2, 4, None),
+    "num_attention_heads": (1, 2, 3, 4, None),
     "num_key_value_heads": (None, 1, 2),
     "head_dim": (None, 4, 8, 2),
-    "hidden_size": (8, 16, 4),
+    "hidden_size": (8, 16, 4, "8", 8.0, None),
     "intermediate_size": (12, 16, 24, 6),
     "hidden_act": ("silu", "gelu", None),
-    "rms_norm_eps": (1e-6, None),
+    "rms_norm_eps": (1e-6, 1, None),
     "target_hidden_size": (8, 16, None),
     "num_aux_hidden_states": (1, 2, 3, 4, None),
     "num_aux_layers": (2, 3),
@@ -311,6 +304,10 @@ _FLAGS: Mapping[str, tuple[object, ...]] = {
     "rope_scaling": (
         None,
         {"rope_type": "linear", "factor": 2.0},
+        {"rope_type": "linear"},
+        {"rope_type": "default", "rope_theta": 300.0},
+        {"rope_type": "dynamic", "factor": 2.0},
+        {"rope_type": "unheard", "factor": 2.0},
         {"type": "yarn", "factor": 2.0, "original_max_position_embeddings": 256},
         {
             "rope_type": "llama3",
@@ -320,7 +317,13 @@ _FLAGS: Mapping[str, tuple[object, ...]] = {
             "original_max_position_embeddings": 256,
         },
     ),
-    "rope_parameters": ({"rope_type": "default", "rope_theta": 50000.0}, None),
+    "rope_parameters": (
+        {"rope_type": "default", "rope_theta": 50000.0},
+        {"rope_type": "default"},
+        {"rope_theta": 50000},
+        {},
+        None,
+    ),
     "max_position_embeddings": (128, 4096, None),
     "model_type": ("llama", "qwen3", "qwen2", "mistral", "kimi_k2", None),
     "architectures": (
@@ -336,7 +339,7 @@ _FLAGS: Mapping[str, tuple[object, ...]] = {
         ["Qwen3ForCausalLM"],
         [],
     ),
-    "layer_types": (["sliding_attention"], ["full_attention"]),
+    "layer_types": (["sliding_attention"], ["full_attention"], ["full_attention"] * 2, None),
     "sliding_window": (64, None),
     "quantization_config": (None,),
     "torch_dtype": ("float32", "float16"),
@@ -344,6 +347,52 @@ _FLAGS: Mapping[str, tuple[object, ...]] = {
     "logit_scale": (0.5,),
     "speculators_model_type": ("eagle3", "eagle", "peagle", None),
 }
+
+
+def reflagged(originals: list[Specimen], runners: tuple[str, ...]) -> Iterator[Mutant]:
+    """Every value of every key of `_FLAGS`, alone, in one of `originals` of each class."""
+    number = 0
+    for original in (o for o in originals if o.name in _REFLAGGED):
+        layer = original.config.get("transformer_layer_config")
+        for key, values in _FLAGS.items():
+            for value in (*values, _ABSENT):
+                for nested in (False, True) if isinstance(layer, dict) else (False,):
+                    config, said = _with(original.config, key, value, nested=nested)
+                    yield Mutant(
+                        number=number,
+                        what=f"{original.name}; {said}",
+                        config=config,
+                        tensors=original.tensors,
+                        target=original.target,
+                        runner=runners[number % len(runners)] if runners else None,
+                    )
+                    number += 1
+
+
+_REFLAGGED = (
+    "midlayer",
+    "midlayer as speculators",
+    "qwen3",
+    "qwen3 as speculators",
+    "3.1 as speculators",
+    "latent",
+    "DFlashDraftModel",
+    "P-EAGLE",
+)
+
+
+def _with(
+    old: Mapping[str, Any], key: str, value: object, *, nested: bool
+) -> tuple[dict[str, Any], str]:
+    """`old` with another value for `key`, and the words for it."""
+    config = copy.deepcopy(dict(old))
+    place: dict[str, Any] = config["transformer_layer_config"] if nested else config
+    if value is _ABSENT:
+        place.pop(key, None)
+    else:
+        place[key] = copy.deepcopy(value)
+    said = "absent" if value is _ABSENT else repr(value)
+    return config, f"{key}{' in the layer' if nested else ''} is {said}"
 
 
 def _method(made: Mutant, random: Random) -> Changed:

@@ -50,7 +50,8 @@ def ask(
     """The record of what the engine did with each of `jobs`, many in one child.
 
     `advance` is called for each. Where a drafter makes the child hang, die or eat memory, its place
-    has the error, and a new child goes on behind it. Raises ProbeError where the engine cannot be started at all.
+    has the error, and a new child goes on behind it. Raises ProbeError where the engine cannot be
+    started at all.
     """
     outcomes: list[Record | ProbeError] = []
     while len(outcomes) < len(jobs):

@@ -11,6 +11,7 @@ from eyas.engines.stop import NotCovered, Refused
 from eyas.engines.vllm import claims
 from eyas.engines.vllm.architecture import DraftClass, class_of
 from eyas.engines.vllm.defaults import DEFAULTS
+from eyas.engines.vllm.strict import require_typed
 from eyas.spec import Claim, Stage
 
 # The keys that the parser takes from the top level, by speculators_model_type. A switch that is
@@ -173,6 +174,7 @@ def _flat(checkpoint: Checkpoint, version: str, method: str) -> DraftConfig:
             f"{file} has neither model_type nor a speculators_config",
             claims.MODEL_TYPE,
         )
+    require_typed(raw, file)
     built = class_of(raw, file, method)
 
     def unknown(message: str) -> Exception:

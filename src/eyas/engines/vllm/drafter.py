@@ -51,7 +51,9 @@ class Drafter:
     in_parallel: bool
 
 
-def drafter_of(parsed: DraftConfig, target: TargetFacts | None, settings: Settings) -> Drafter:
+def drafter_of(
+    parsed: DraftConfig, target: TargetFacts | None, settings: Settings, method: str
+) -> Drafter:
     """The drafter that a config describes; refuses where construction raises."""
     config, built = parsed.view, parsed.built
     if built is DraftClass.DFLASH and config.get("target_hidden_size") is None:
@@ -94,7 +96,7 @@ def drafter_of(parsed: DraftConfig, target: TargetFacts | None, settings: Settin
         has_fc=uses.map(lambda on: on or built in (DraftClass.DEEPSEEK, DraftClass.DFLASH)),
         slides=_slides(config, sizes.num_layers.value, latent=latent is not None),
         maps_ids=draft_vocab.value != target_vocab,
-        in_parallel=drafts_in_parallel(settings, config),
+        in_parallel=drafts_in_parallel(settings, config, method),
     )
     if built is DraftClass.DFLASH:
         _require_mask_token(config)

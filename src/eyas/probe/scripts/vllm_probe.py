@@ -198,7 +198,7 @@ class Probe:
             config = self._config(copy)
         speculative = config.speculative_config
         if self.runner == "v2":
-            lacking = config._get_v2_model_runner_unsupported_features()  # noqa: SLF001
+            lacking = config._get_v2_model_runner_unsupported_features()
             self.facts["v2_lacks"] = lacking
             if lacking:  # vLLM falls back by itself
                 self.runner = "v1"
@@ -241,6 +241,7 @@ class Probe:
 
         model_config = config.speculative_config.draft_model_config
         with stage("construct"):
+            _require_mask_token(config.speculative_config)
             self.architecture = get_model_architecture(model_config)[0].__name__
             # In this mode torch.empty is filled with NaN: memory is told from zeros and ones.
             torch.use_deterministic_algorithms(True, warn_only=True)
@@ -322,6 +323,9 @@ class Probe:
         self._facts_of_model(drafter)
         speculative = config.speculative_config
         captures = speculative.method in ("eagle3", "dflash", "dspark")
+        if speculative.method == "draft_model":  # shares nothing (v1/spec_decode/draft_model.py)
+            self.facts["captures"], self.facts["boundaries"] = False, None
+            return
         if self.runner == "v2":
             from vllm.v1.worker.gpu.spec_decode.eagle import eagle3_utils, utils
 
@@ -337,25 +341,25 @@ class Probe:
             from vllm.v1.spec_decode.llm_base_proposer import SpecDecodeBaseProposer
             from vllm.v1.worker.gpu_model_runner import GPUModelRunner
 
-            asked = SpecDecodeBaseProposer._get_eagle3_use_aux_hidden_state_from_config  # noqa: SLF001
+            asked = SpecDecodeBaseProposer._get_eagle3_use_aux_hidden_state_from_config
             if speculative.method == "eagle3":
                 captures = bool(asked(speculative))
             whose = SimpleNamespace(
                 model=drafter, vllm_config=config, use_local_argmax_reduction=False
             )
             inner = target.get_language_model() if hasattr(target, "get_language_model") else target
-            SpecDecodeBaseProposer._maybe_share_embeddings(whose, inner)  # noqa: SLF001
-            SpecDecodeBaseProposer._maybe_share_lm_head(whose, inner)  # noqa: SLF001
+            SpecDecodeBaseProposer._maybe_share_embeddings(whose, inner)
+            SpecDecodeBaseProposer._maybe_share_lm_head(whose, inner)
             runner = SimpleNamespace(
                 use_aux_hidden_state_outputs=captures,
                 model=target,
                 get_model=lambda: target,
                 speculative_config=speculative,
             )
-            runner._get_eagle3_aux_layers_from_config = (  # noqa: SLF001
-                lambda: GPUModelRunner._get_eagle3_aux_layers_from_config(runner)  # noqa: SLF001
+            runner._get_eagle3_aux_layers_from_config = lambda: (
+                GPUModelRunner._get_eagle3_aux_layers_from_config(runner)
             )
-            GPUModelRunner._setup_eagle3_aux_hidden_state_outputs(runner)  # noqa: SLF001
+            GPUModelRunner._setup_eagle3_aux_hidden_state_outputs(runner)
         layers = target.decoder.num_layers
         asked_for = [int(i) for i in target.decoder.aux_hidden_state_layers]
         self.facts["captures"] = captures
@@ -388,6 +392,20 @@ class Probe:
                 return
             last, _ = drafter(tokens, positions, states)
             drafter.compute_logits(last)
+
+
+def _require_mask_token(speculative: Any) -> None:
+    """What the drafter's runner asks of the config before it builds a model, by its own code."""
+    from vllm.v1.spec_decode.llm_base_proposer import SpecDecodeBaseProposer
+
+    if speculative.parallel_drafting:
+        asked = SpecDecodeBaseProposer._init_parallel_drafting_params
+        asked(
+            SimpleNamespace(
+                draft_model_config=speculative.draft_model_config,
+                pass_hidden_states_to_model=False,
+            )
+        )
 
 
 def _leave_attention_out(drafter: Any) -> None:
