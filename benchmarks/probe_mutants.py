@@ -31,7 +31,7 @@ from eyas.probe.observed import Record
 from eyas.probe.render import Answer
 from eyas.probe.run import Interpreter, Limits, ask
 
-_TOGETHER = 50  # drafters for each child: what is known is written down after so many
+_TOGETHER = 200  # drafters for each child: what is known is written down after so many
 
 
 def main(arguments: list[str]) -> int:

@@ -19,7 +19,6 @@ from eyas.cli.options import (
     Plainness,
     TargetOption,
     launch_of,
-    target_of,
 )
 from eyas.cli.output import hint, remark, result, style_of
 
@@ -77,7 +76,7 @@ def probe(
 
     Exit code 0: the contract says the same. 1: it disagrees. 2: could not ask.
     """
-    from eyas.checkpoint import open_checkpoint
+    from eyas.checkpoint import open_checkpoint, open_target
     from eyas.probe.answer import compared, interpreter_of, record_of
     from eyas.probe.fixture import write_fixture
     from eyas.probe.render import render_human, render_json
@@ -86,7 +85,7 @@ def probe(
     name, version, runner = _typed(engine)
     interpreter = interpreter_of(name, version, python)
     checkpoint = open_checkpoint(draft)
-    facts = target_of(target, checkpoint)
+    facts = None if target is None else open_target(target)  # whether it fits the engine says
     settings = launch_of(launch)
     limits = Limits(seconds=seconds, memory=int(memory * 2**30))
     seen = record_of(interpreter, runner, checkpoint, facts, settings, limits)

@@ -93,11 +93,7 @@ class Observed:
         fields = _table(record, "the record")
         if fields.get("status") == UNKNOWN:
             error = _table(fields.get("error"), "error")
-            raise ProbeError(
-                f"the probe of {fields.get('engine')} {fields.get('version')} failed itself:"
-                f" {error.get('type')}: {error.get('message')}",
-                hint="report it; eyas check answers from its contract alone",
-            )
+            raise _failed(f"{fields.get('engine')} {fields.get('version')}", error)
         return cls(
             engine=_text(fields, "engine"),
             version=_text(fields, "version"),
@@ -139,6 +135,24 @@ class Observed:
                 for parameter in self.parameters
             ),
         )
+
+
+def _failed(engine: str, error: Mapping[str, Any]) -> ProbeError:
+    kind, said = error.get("type"), error.get("message")
+    if kind == "MemoryError":
+        return ProbeError(
+            f"{engine} makes more of this config than fits the memory that the probe may take",
+            hint="check the sizes in the config, or give it more with --memory",
+        )
+    if kind == "Uncodable":
+        return ProbeError(
+            f"the probe of {engine} cannot trace this drafter: {said}",
+            hint="eyas check answers from its contract",
+        )
+    return ProbeError(
+        f"the probe of {engine} failed itself: {kind}: {said}",
+        hint="report it; eyas check answers from its contract alone",
+    )
 
 
 def _bare(name: str, files: Sequence[str]) -> str:

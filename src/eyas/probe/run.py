@@ -59,9 +59,15 @@ def ask(
         records, end = _child(interpreter, rest, limits, advance)
         outcomes += records
         if len(records) < len(rest):
-            outcomes.append(end or ProbeError("the probe ended without an answer"))
+            outcomes.append(end or _silent(interpreter))
             advance()
     return outcomes
+
+
+def _silent(interpreter: Interpreter) -> ProbeError:
+    return ProbeError(
+        f"{interpreter.python} ended without an answer", hint="name the engine's own Python"
+    )
 
 
 def _child(
