@@ -41,79 +41,56 @@ import torch
 from coded import (
     Codes,
     Segment,
-    Uncodable,
     coded_copy,
     described,
     left_by_construction,
     segments_of,
     spoil,
 )
+from outcome import Stopped, Unknown, answer_jobs, outcome_of, stage
+from vllm_target import Target, leave_attention_out, multiply_plainly
 
 _STEPS = 3  # draft tokens: no fact that is looked at depends on it
+_CAPTURING = ("eagle3", "dflash", "dspark")  # the methods that are given captured states
+_HERE = Path(__file__).parent
 _SAID_OF_WEIGHTS = ("vllm.model_executor.models", "vllm.model_executor.model_loader")
 
 
-class Stopped(Exception):  # noqa: N818 - the engine's outcome
-    """The engine raised: at which stage, and what."""
-
-    def __init__(self, stage: str, error: BaseException) -> None:
-        super().__init__(str(error))
-        self.stage = stage
-        self.error = error
-
-
-@contextmanager
-def stage(name: str) -> Iterator[None]:
-    """What raises inside is the engine's doing, at this stage."""
-    try:
-        yield
-    except (Stopped, MemoryError):
-        raise
-    except Exception as error:
-        if "can't allocate memory" in str(error):  # torch's word for it
-            raise MemoryError(str(error)) from error
-        raise Stopped("the probe itself" if _is_ours(error) else name, error) from error
-
-
-def _is_ours(error: BaseException) -> bool:
-    """Whether `error` is this script's own, as on a version whose insides it does not know."""
-    trace = error.__traceback__
-    while trace is not None and trace.tb_next is not None:
-        trace = trace.tb_next
-    here = trace is not None and trace.tb_frame.f_code.co_filename == __file__
-    owner = type(error.obj) if isinstance(error, AttributeError) else None
-    stands_in = owner is SimpleNamespace or getattr(owner, "__module__", "") == __name__
-    return here or stands_in
-
-
-class Lines(logging.Handler):
-    """Collects what the engine's own logger says of weights."""
+class Warnings(logging.Handler):
+    """Collects the warnings of what builds and loads models."""
 
     def __init__(self) -> None:
         super().__init__(logging.WARNING)
         self.lines: list[str] = []
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Keep a warning of what builds and loads models."""
-        if record.levelno >= logging.WARNING and record.name.startswith(_SAID_OF_WEIGHTS):
+        """Keep it."""
+        if record.name.startswith(_SAID_OF_WEIGHTS):
             self.lines.append(record.getMessage()[:500])
 
 
-def main(arguments: list[str]) -> int:
-    """Does every job; 3 where vLLM itself cannot be imported."""
-    jobs = json.loads(Path(arguments[0]).read_text(encoding="utf-8"))
-    try:
-        engine = Engine()
-    except Exception as error:  # noqa: BLE001 - told by the parent as one sentence
-        sys.stderr.write(f"{type(error).__name__}: {error}\n")
-        return 3
-    with Path(arguments[1]).open("a", encoding="utf-8") as out:
-        for job in jobs:
-            with tempfile.TemporaryDirectory(prefix="probe", dir=Path(arguments[1]).parent) as own:
-                record = engine.record(job, Path(own))
-            out.write(json.dumps(record) + "\n")
-            out.flush()
-    return 0
+@contextmanager
+def asked(name: str) -> Iterator[None]:
+    """What raises inside is the engine's doing, at stage `name`, unless it is this script's own."""
+    with stage(name):
+        try:
+            yield
+        except (Stopped, Unknown, MemoryError):
+            raise
+        except Exception as error:
+            if _is_ours(error):
+                raise Unknown(f"{type(error).__name__} while asking: {error}") from error
+            raise
+
+
+def _is_ours(error: BaseException) -> bool:
+    """Whether `error` is the probe's, as on a version whose insides it does not know."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    here = trace is not None and Path(trace.tb_frame.f_code.co_filename).parent == _HERE
+    owner = type(error.obj) if isinstance(error, AttributeError) else None
+    return here or owner is SimpleNamespace or getattr(owner, "__module__", "") == "vllm_target"
 
 
 class Engine:
@@ -126,7 +103,7 @@ class Engine:
         self.version = str(vllm.__version__).partition("+")[0]
         self._once = [getattr(logger, name) for name in dir(logger) if name.endswith("_once")]
         self._joined = False
-        self.lines = Lines()
+        self.lines = Warnings()
         logging.getLogger("vllm").addHandler(self.lines)
 
     def record(self, job: dict[str, Any], folder: Path) -> dict[str, Any]:
@@ -135,20 +112,7 @@ class Engine:
         for once in self._once:  # what vLLM says once a process it shall say for every drafter
             getattr(once, "cache_clear", lambda: None)()
         probe = Probe(self, job, folder)
-        outcome: dict[str, Any] = {"status": "ok", "stage": None, "error": None}
-        try:
-            probe.run()
-        except (MemoryError, Uncodable) as end:
-            kind = "MemoryError" if isinstance(end, MemoryError) else "Uncodable"
-            error = {"type": kind, "message": str(end)[:300]}
-            outcome = {"status": "unknown", "stage": None, "error": error}
-        except Stopped as end:
-            text = " ".join(str(end.error).split())[:1000]
-            outcome = {
-                "status": "raises" if end.stage != "the probe itself" else "unknown",
-                "stage": end.stage,
-                "error": {"type": type(end.error).__name__, "message": text},
-            }
+        outcome = outcome_of(probe.run)
         return {
             "engine": "vllm",
             "version": self.version,
@@ -194,7 +158,7 @@ class Probe:
         parts = [part for part in Path(self.job["location"]).parts if part not in ("/", "..", ".")]
         copy = self.folder.joinpath(*parts[-3:] or ["drafter"])
         self.codes = coded_copy(Path(self.job["draft"]), copy)
-        with stage("config"):
+        with asked("config"):
             config = self._config(copy)
         speculative = config.speculative_config
         if self.runner == "v2":
@@ -207,9 +171,9 @@ class Probe:
         drafter = self._built(config)
         self._load(config, drafter)
         target = self._target(config)
-        with stage("joining the target"):
+        with asked("joining the target"):
             self._join(config, drafter, target)
-        with stage("first request"):
+        with asked("first request"):
             self._request(config, drafter, target)
 
     def _config(self, copy: Path) -> Any:
@@ -240,7 +204,7 @@ class Probe:
         from vllm.utils.torch_utils import set_default_torch_dtype
 
         model_config = config.speculative_config.draft_model_config
-        with stage("construct"):
+        with asked("construct"):
             _require_mask_token(config.speculative_config)
             self.architecture = get_model_architecture(model_config)[0].__name__
             # In this mode torch.empty is filled with NaN: memory is told from zeros and ones.
@@ -261,7 +225,7 @@ class Probe:
             spoil(parameter.data)
         model_config = config.speculative_config.draft_model_config
         try:
-            with stage("load"), set_current_vllm_config(config):
+            with asked("load"), set_current_vllm_config(config):
                 get_model_loader(config.load_config).load_weights(drafter, model_config)
         finally:
             for name, parameter in parameters.items():
@@ -314,52 +278,19 @@ class Probe:
 
     def _target(self, config: Any) -> Any:
         """The target's class without its layers: what it captures is asked of its own methods."""
-        with stage("config"):
+        with asked("config"):
             from vllm.model_executor.model_loader.utils import get_model_architecture
 
-            return _Target.of(get_model_architecture(config.model_config)[0], config)
+            return Target.of(get_model_architecture(config.model_config)[0], config)
 
     def _join(self, config: Any, drafter: Any, target: Any) -> None:
         self._facts_of_model(drafter)
         speculative = config.speculative_config
-        captures = speculative.method in ("eagle3", "dflash", "dspark")
         if speculative.method == "draft_model":  # shares nothing (v1/spec_decode/draft_model.py)
             self.facts["captures"], self.facts["boundaries"] = False, None
             return
-        if self.runner == "v2":
-            from vllm.v1.worker.gpu.spec_decode.eagle import eagle3_utils, utils
-
-            if captures:
-                eagle3_utils.set_eagle3_aux_hidden_state_layers(target, speculative)
-            real = utils.get_model
-            utils.get_model = lambda **_: drafter
-            try:
-                utils.load_eagle_model(target, config)
-            finally:
-                utils.get_model = real
-        else:
-            from vllm.v1.spec_decode.llm_base_proposer import SpecDecodeBaseProposer
-            from vllm.v1.worker.gpu_model_runner import GPUModelRunner
-
-            asked = SpecDecodeBaseProposer._get_eagle3_use_aux_hidden_state_from_config
-            if speculative.method == "eagle3":
-                captures = bool(asked(speculative))
-            whose = SimpleNamespace(
-                model=drafter, vllm_config=config, use_local_argmax_reduction=False
-            )
-            inner = target.get_language_model() if hasattr(target, "get_language_model") else target
-            SpecDecodeBaseProposer._maybe_share_embeddings(whose, inner)
-            SpecDecodeBaseProposer._maybe_share_lm_head(whose, inner)
-            runner = SimpleNamespace(
-                use_aux_hidden_state_outputs=captures,
-                model=target,
-                get_model=lambda: target,
-                speculative_config=speculative,
-            )
-            runner._get_eagle3_aux_layers_from_config = lambda: (
-                GPUModelRunner._get_eagle3_aux_layers_from_config(runner)
-            )
-            GPUModelRunner._setup_eagle3_aux_hidden_state_outputs(runner)
+        join = _join_in_v2 if self.runner == "v2" else _join_in_v1
+        captures = join(config, drafter, target)
         layers = target.decoder.num_layers
         asked_for = [int(i) for i in target.decoder.aux_hidden_state_layers]
         self.facts["captures"] = captures
@@ -379,13 +310,13 @@ class Probe:
         count = len(self.facts["boundaries"]) if self.facts["captures"] else 1
         width = config.model_config.get_hidden_size()
         states = torch.zeros(2, count * width)
-        _multiply_plainly(drafter)
+        multiply_plainly(drafter)
         with set_current_vllm_config(config), set_forward_context(None, config):
             if speculative.method in ("eagle3", "dflash"):
                 states = drafter.combine_hidden_states(states)
             if speculative.method == "dflash":
                 return
-            _leave_attention_out(drafter)
+            leave_attention_out(drafter)
             tokens, positions = torch.zeros(2, dtype=torch.long), torch.arange(2)
             if speculative.method == "draft_model":
                 drafter(input_ids=tokens, positions=positions, inputs_embeds=None)
@@ -394,13 +325,56 @@ class Probe:
             drafter.compute_logits(last)
 
 
+def _join_in_v1(config: Any, drafter: Any, target: Any) -> bool:
+    """Shares matrices and sets captured layers as the V1 runner does; whether it captures any."""
+    from vllm.v1.spec_decode.llm_base_proposer import SpecDecodeBaseProposer
+    from vllm.v1.worker.gpu_model_runner import GPUModelRunner
+
+    speculative = config.speculative_config
+    captures = speculative.method in _CAPTURING
+    if speculative.method == "eagle3":
+        wants = SpecDecodeBaseProposer._get_eagle3_use_aux_hidden_state_from_config
+        captures = bool(wants(speculative))
+    proposer = SimpleNamespace(model=drafter, vllm_config=config, use_local_argmax_reduction=False)
+    inner = target.get_language_model() if hasattr(target, "get_language_model") else target
+    SpecDecodeBaseProposer._maybe_share_embeddings(proposer, inner)
+    SpecDecodeBaseProposer._maybe_share_lm_head(proposer, inner)
+    runner = SimpleNamespace(
+        use_aux_hidden_state_outputs=captures,
+        model=target,
+        get_model=lambda: target,
+        speculative_config=speculative,
+    )
+    ids = GPUModelRunner._get_eagle3_aux_layers_from_config
+    runner._get_eagle3_aux_layers_from_config = lambda: ids(runner)
+    GPUModelRunner._setup_eagle3_aux_hidden_state_outputs(runner)
+    return captures
+
+
+def _join_in_v2(config: Any, drafter: Any, target: Any) -> bool:
+    """The same as the V2 runner does."""
+    from vllm.v1.worker.gpu.spec_decode.eagle import eagle3_utils, utils
+
+    speculative = config.speculative_config
+    captures = speculative.method in _CAPTURING
+    if captures:
+        eagle3_utils.set_eagle3_aux_hidden_state_layers(target, speculative)
+    real = utils.get_model
+    utils.get_model = lambda **_: drafter
+    try:
+        utils.load_eagle_model(target, config)
+    finally:
+        utils.get_model = real
+    return captures
+
+
 def _require_mask_token(speculative: Any) -> None:
     """What the drafter's runner asks of the config before it builds a model, by its own code."""
     from vllm.v1.spec_decode.llm_base_proposer import SpecDecodeBaseProposer
 
     if speculative.parallel_drafting:
-        asked = SpecDecodeBaseProposer._init_parallel_drafting_params
-        asked(
+        require = SpecDecodeBaseProposer._init_parallel_drafting_params
+        require(
             SimpleNamespace(
                 draft_model_config=speculative.draft_model_config,
                 pass_hidden_states_to_model=False,
@@ -408,96 +382,5 @@ def _require_mask_token(speculative: Any) -> None:
         )
 
 
-def _leave_attention_out(drafter: Any) -> None:
-    """Attention needs a cache and its metadata; what goes in has the shape of what comes out."""
-    from vllm.model_executor.layers.attention_layer_base import AttentionLayerBase
-
-    for module in drafter.modules():
-        if isinstance(module, AttentionLayerBase):
-            module.forward = _as_wide(module.num_heads * module.head_size)
-
-
-def _as_wide(wide: int) -> Any:
-    def forward(query: torch.Tensor, *_: Any, output_shape: Any = None, **__: Any) -> torch.Tensor:
-        return query.new_zeros(output_shape or (len(query), wide))
-
-    return forward
-
-
-class _Plain:
-    """Multiplication as torch does it: the kernels of a CPU want weights repacked, and sizes."""
-
-    def apply(self, layer: Any, x: torch.Tensor, bias: Any = None) -> torch.Tensor:
-        """x times the layer's weight."""
-        return torch.nn.functional.linear(x, layer.weight, bias)
-
-    def embedding(self, layer: Any, ids: torch.Tensor) -> torch.Tensor:
-        """The rows of `ids`."""
-        return torch.nn.functional.embedding(ids, layer.weight)
-
-
-def _multiply_plainly(drafter: Any) -> None:
-    for module in drafter.modules():
-        if hasattr(module, "quant_method") and hasattr(module, "weight"):
-            module.quant_method = _Plain()
-
-
-class _Target:
-    """Makes an instance of a target's class that holds an embedding, a head and a depth."""
-
-    @staticmethod
-    def of(kind: Any, config: Any) -> Any:
-        from vllm.model_executor.models.interfaces import EagleModelMixin
-
-        text = config.model_config.hf_text_config
-        layers = config.model_config.get_total_num_hidden_layers()
-        vocab, hidden = text.vocab_size, config.model_config.get_hidden_size()
-
-        class Decoder(torch.nn.Module, EagleModelMixin):  # type: ignore[misc]
-            num_layers = layers
-
-            def __len__(self) -> int:
-                return layers
-
-        decoder = Decoder()
-        decoder.layers = range(layers)
-        decoder.start_layer = 0
-        decoder.config = text
-        # One number, expanded: the target's matrices take no memory.
-        matrices = {
-            name: torch.nn.Parameter(torch.full((1, 1), -1.0).expand(vocab, hidden), False)
-            for name in ("embed_tokens.weight", "lm_head.weight")
-        }
-        decoder.embed_tokens = _Matrix(matrices["embed_tokens.weight"])
-        target = kind.__new__(kind)
-        torch.nn.Module.__init__(target)
-        target.config = config.model_config.hf_config
-        inner = target
-        if hasattr(kind, "get_language_model") and config.model_config.is_multimodal_model:
-            inner = torch.nn.Module()
-            inner.config = text
-            target.language_model = inner
-            target.__dict__["get_language_model"] = lambda: inner
-        inner.model = decoder
-        inner.lm_head = _Matrix(matrices["lm_head.weight"])
-        target.__dict__["decoder"] = decoder
-        target.__dict__["shared"] = matrices
-        return target
-
-
-class _Matrix(torch.nn.Module):
-    """An embedding, or a head."""
-
-    def __init__(self, weight: torch.nn.Parameter) -> None:
-        super().__init__()
-        self.weight = weight
-        self.quant_method = _Plain()
-        self.tp_size = 1
-
-    def forward(self, ids: torch.Tensor) -> torch.Tensor:
-        """The rows of `ids`."""
-        return self.weight[ids]
-
-
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(answer_jobs(sys.argv[1:], lambda: Engine().record))
