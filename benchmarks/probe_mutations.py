@@ -41,7 +41,29 @@ class Mutant:
 
 def sound_drafters(workplace: Path) -> list[Specimen]:
     """The specimens that some engine loads: tiny ones, of EAGLE-3 and its kin."""
-    return [s for s in specimens(workplace) if not s.name.startswith(_LEFT_OUT) and not s.file]
+    found = [s for s in specimens(workplace) if not s.name.startswith(_LEFT_OUT) and not s.file]
+    return [*found, *_rarer(found)]
+
+
+def _rarer(found: list[Specimen]) -> Iterator[Specimen]:
+    """Forms of the specimens that engines read another way."""
+    named = {s.name: s for s in found}
+    for name in ("midlayer as speculators", "qwen3 as speculators"):
+        config, _ = _with(named[name].config, "rope_parameters", _ABSENT, nested=True)
+        yield replace(named[name], name=f"{name}, no RoPE", config=config)
+    config, _ = _with(
+        named["qwen3"].config, "architectures", ["Eagle3Qwen3ForCausalLM"], nested=False
+    )
+    yield replace(named["qwen3"], name="Eagle3Qwen3", config=config)
+    dflash = named["DFlashDraftModel"]
+    tensors = {k: t for k, t in dflash.tensors.items() if not k.endswith(".hidden_norm.weight")}
+    for part in "qk":
+        tensors[f"layers.0.self_attn.{part}_norm.weight"] = ("BF16", (4,), None)
+    for key, (_, shape, _) in dflash.tensors.items():
+        if "self_attn" in key and "o_proj" not in key:  # one width goes into its attention
+            tensors[key] = ("BF16", (shape[0], 8), None)
+    tensors["hidden_norm.weight"] = ("BF16", (8,), None)
+    yield replace(dflash, name="sound DFlash", tensors=tensors)
 
 
 _LEFT_OUT = ("large", "native MTP")
@@ -378,6 +400,10 @@ _REFLAGGED = (
     "latent",
     "DFlashDraftModel",
     "P-EAGLE",
+    "midlayer as speculators, no RoPE",
+    "qwen3 as speculators, no RoPE",
+    "Eagle3Qwen3",
+    "sound DFlash",
 )
 
 

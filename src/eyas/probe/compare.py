@@ -59,6 +59,8 @@ def _disagreements(served: Served, observed: Observed) -> Iterator[Disagreement]
         return
     ended = observed.raised
     if ended is None or ended.stage in (Stage.JOIN, Stage.FIRST_REQUEST):
+        if served.landing is None and served.refusal is not None:
+            return  # it says that the engine raises, and where: that is met
         if served.landing is None:
             yield Disagreement(
                 subject="landing", engine="loads it", contract="nothing of what it loads"

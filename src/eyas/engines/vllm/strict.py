@@ -80,6 +80,7 @@ def require_typed(config: Mapping[str, object], file: str) -> None:
             claims.TYPED,
         )
     require_layer_types(config, config.get("num_hidden_layers"), file)
+    require_complete_rope(config, file)
 
 
 def require_layer_types(config: Mapping[str, object], layers: object, file: str) -> None:
@@ -97,3 +98,44 @@ def _divides(heads: object, width: object) -> bool:
     if not isinstance(heads, int) or not isinstance(width, int):
         return True  # for the check of its type
     return heads > 0 and width % heads == 0
+
+
+_ROPE_NEEDS: Mapping[str, tuple[str, ...]] = {
+    "linear": ("factor",),
+    "dynamic": ("factor",),
+    "yarn": ("factor",),
+    "llama3": ("factor", "low_freq_factor", "high_freq_factor"),
+    "longrope": ("short_factor", "long_factor"),
+}
+_ARCHITECTURE_SIZES = (
+    "hidden_size",
+    "vocab_size",
+    "num_hidden_layers",
+    "num_attention_heads",
+    "num_key_value_heads",
+)
+
+
+def require_complete_rope(config: Mapping[str, object], file: str) -> None:
+    """Refuses a scaled rotary embedding without its numbers."""
+    name = next((n for n in ("rope_scaling", "rope_parameters") if config.get(n)), None)
+    table = config.get(name) if name else None
+    if not isinstance(table, dict):
+        return
+    kind = str(table.get("rope_type") or table.get("type") or "default")
+    missing = [key for key in _ROPE_NEEDS.get(kind, ()) if key not in table]
+    if missing:
+        raise Refused(
+            Stage.CONFIG, f"{file} :: {name} is {kind} and lacks {missing[0]}", claims.TYPED
+        )
+
+
+def require_sized(layer: Mapping[str, object], file: str) -> None:
+    """Refuses what a speculators config cannot have in its transformer_layer_config."""
+    place = f"{file} :: transformer_layer_config"
+    for name in _ARCHITECTURE_SIZES:
+        if name in layer and layer[name] is None:
+            raise Refused(Stage.CONFIG, f"{place}.{name} is null", claims.ARCHITECTURE_SIZES)
+    require_layer_types(layer, layer.get("num_hidden_layers"), place)
+    if "rms_norm_eps" in layer and layer["rms_norm_eps"] is None:
+        raise Refused(Stage.FIRST_REQUEST, f"{place}.rms_norm_eps is null", claims.NULL_EPS)
