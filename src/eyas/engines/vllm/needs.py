@@ -24,8 +24,10 @@ def require_needed(config: ConfigView, built: DraftClass, *, nested: bool) -> No
     """Refuses a config that lacks what `built` reads; `nested` says that it is speculators'."""
     if nested:
         _require_nested(config, built)
-    elif built in (DraftClass.LLAMA, DraftClass.EAGLE1):
+    elif built in (DraftClass.LLAMA, DraftClass.EAGLE1, DraftClass.DEEPSEEK):
         _require_theta(config)
+    if built is DraftClass.DEEPSEEK:
+        _require_own_length(config)
     _require_rope_type(config, nested=nested)
     types = config.get("layer_types")
     slides = isinstance(types, list) and "sliding_attention" in types
@@ -69,6 +71,20 @@ def _require_theta(config: ConfigView) -> None:
         raise Refused(
             Stage.CONSTRUCT,
             f"{config.key('rope_theta')} is null, and the rotary embedding is computed from it",
+            claims.PLAIN_ATTRIBUTES,
+        )
+
+
+def _require_own_length(config: ConfigView) -> None:
+    """Latent attention takes every scaled rotary embedding for DeepSeek's yarn."""
+    table = _table(config)
+    kind = table.get("rope_type") or table.get("type") or "default"
+    name = "original_max_position_embeddings"
+    if kind not in ("default", "mrope", *_AS_LONG) and name not in table:
+        raise Refused(
+            Stage.CONSTRUCT,
+            f"{config.key('rope_parameters')} is {kind} and has no {name}, which latent attention"
+            " needs",
             claims.PLAIN_ATTRIBUTES,
         )
 
