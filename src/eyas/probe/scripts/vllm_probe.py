@@ -104,7 +104,6 @@ class Engine:
         self._once = [getattr(logger, name) for name in dir(logger) if name.endswith("_once")]
         self._joined = False
         self.lines = Warnings()
-        logging.getLogger("vllm").addHandler(self.lines)
 
     def record(self, job: dict[str, Any], folder: Path) -> dict[str, Any]:
         """The record of one drafter."""
@@ -124,6 +123,10 @@ class Engine:
             "overwritten": probe.overwritten,
             "log": self.lines.lines,
         }
+
+    def listen(self) -> None:
+        """Collect warnings from here on: vLLM configures its logging late, and drops handlers."""
+        logging.getLogger("vllm.model_executor").addHandler(self.lines)
 
     def join_world(self, config: Any) -> None:
         """A gloo world of one, made with the first config and kept."""
@@ -168,6 +171,7 @@ class Probe:
                 self.runner = "v1"
         self._facts_of_config(speculative)
         self.engine.join_world(config)
+        self.engine.listen()
         drafter = self._built(config)
         self._load(config, drafter)
         target = self._target(config)
