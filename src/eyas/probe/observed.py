@@ -139,7 +139,7 @@ class Observed:
 
 def _failed(engine: str, error: Mapping[str, Any]) -> ProbeError:
     kind, said = error.get("type"), error.get("message")
-    if kind == "MemoryError":
+    if kind == "MemoryError" or "can't allocate memory" in str(said):
         return ProbeError(
             f"{engine} makes more of this config than fits the memory that the probe may take",
             hint="check the sizes in the config, or give it more with --memory",

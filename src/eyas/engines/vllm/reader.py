@@ -120,12 +120,10 @@ class _Reading(Answer):
     def _plain(self, drafter: Drafter) -> None:
         """A drafter that vLLM takes for a plain model: loaded, then called without states."""
         tensors = self.checkpoint.tensors.values()
-        if drafter.built is DraftClass.EAGLE1:
-            self.landing = load_eagle1(tensors, drafter).landing({})
-        elif drafter.built is DraftClass.DFLASH:
-            self.landing = load_dflash(tensors, drafter).landing({})
-        else:
-            self.landing = load(tensors, drafter).landing({})
+        if drafter.built is DraftClass.DFLASH:
+            raise NotCovered("a DFlash drafter as a plain draft model: eyas has no contract for it")
+        loaded = load_eagle1 if drafter.built is DraftClass.EAGLE1 else load
+        self.landing = loaded(tensors, drafter).landing({})
         raise Refused(
             Stage.FIRST_REQUEST,
             f"no method is given and {self.checkpoint.location} names none: vLLM takes it for a"

@@ -163,7 +163,8 @@ def _content(tensor: Tensor, read: Any, size: int, codes: Codes) -> tuple[torch.
     if tensor.dtype in _INTEGERS and len(tensor.shape) == 1:
         kept = torch.frombuffer(bytearray(read(size)) or bytearray(8), dtype=torch.uint8)[:size]
         values = kept.view(_INTEGERS[tensor.dtype])
-        if tensor.dtype in ("I16", "I32", "I64") or bool((values != 0).any()):
+        named = "d2t" in tensor.name or "t2d" in tensor.name
+        if named or tensor.dtype == "BOOL" or bool((values != 0).any()):
             if any(torch.equal(values, other) for _, other in codes.integers):
                 values = values.flip(0)  # told apart from the same map in another file
             codes.integers.append((tensor, values))
