@@ -14,7 +14,7 @@ from eyas.engines.vllm.architecture import DraftClass, native_method
 from eyas.engines.vllm.boundaries import capture_of
 from eyas.engines.vllm.conditioning import captures, conditioning_of, require_width
 from eyas.engines.vllm.config import draft_config, is_speculators
-from eyas.engines.vllm.dflash import require_dflash_width, require_sliding
+from eyas.engines.vllm.dflash import as_built, require_dflash_width, require_sliding
 from eyas.engines.vllm.drafter import Drafter, drafter_of
 from eyas.engines.vllm.launch import CONTEXT, CONTEXT_KEY, method_of
 from eyas.engines.vllm.loader import load, load_dflash, load_eagle1
@@ -80,27 +80,25 @@ class _Reading(Answer):
             speculators=speculators,
         )
         self.claims += [claims.METHOD, claims.DEFAULT_RUNNER]
-        if method == "draft_model":
-            raise Refused(
-                Stage.FIRST_REQUEST,
-                f"no method is given and {checkpoint.location} names none: vLLM takes it for a"
-                " plain draft model",
-                claims.METHOD,
-            )
-        drafter = drafter_of(draft_config(checkpoint, self.version, method), target, self.settings)
+        drafter = drafter_of(
+            draft_config(checkpoint, self.version, method), target, self.settings, method
+        )
         self.slides = drafter.slides
         if method in ("eagle", "eagle3"):
             self.long_context = assumed(
                 LongContext.EXTENDED, CONTEXT_KEY, whose=f"vllm {self.version}"
             )
             self.claims.append(claims.LONGER_CONTEXT)
+        if method == "draft_model":
+            self._plain(drafter)
+            return
         if drafter.built is DraftClass.EAGLE1:
             self._eagle1(drafter)
             return
         if drafter.built is DraftClass.DFLASH:
             self._dflash(drafter, method)
             return
-        if drafter.in_parallel and self.runner == "v2":
+        if drafter.in_parallel and self.runner == "v2" and method != "dflash":
             self.runner = "v1"
             self.claims.append(claims.PARALLEL_RUNNER)
         capture = capture_of(drafter.config, self.runner, target)
@@ -119,6 +117,20 @@ class _Reading(Answer):
         require_embedding(checkpoint, drafter, target, self.runner)
         require_width(drafter, capture, conditioning, target, captured=captured)
 
+    def _plain(self, drafter: Drafter) -> None:
+        """A drafter that vLLM takes for a plain model: loaded, then called without states."""
+        tensors = self.checkpoint.tensors.values()
+        if drafter.built is DraftClass.DFLASH:
+            raise NotCovered("a DFlash drafter as a plain draft model: eyas has no contract for it")
+        loaded = load_eagle1 if drafter.built is DraftClass.EAGLE1 else load
+        self.landing = loaded(tensors, drafter).landing({})
+        raise Refused(
+            Stage.FIRST_REQUEST,
+            f"no method is given and {self.checkpoint.location} names none: vLLM takes it for a"
+            " plain draft model",
+            claims.METHOD,
+        )
+
     def _dflash(self, drafter: Drafter, method: str) -> None:
         if method != "dflash":
             raise NotCovered(f"a DFlash drafter under method {method}: eyas has no contract for it")
@@ -131,7 +143,7 @@ class _Reading(Answer):
             why="a drafter of blocks",
             lacks="eyas accounts for its tensors alone",
         )
-        capture = capture_of(drafter.config, self.runner, self.target)
+        capture = capture_of(as_built(drafter.config), self.runner, self.target)
         self.claims += [claims.DFLASH, claims.DFLASH_WIDTH, *capture.claims, claims.SUPPORTS_EAGLE3]
         require_sliding(drafter, self.runner)
         tensors = self.checkpoint.tensors
