@@ -23,7 +23,12 @@ import torch
 _ROW_BITS = 20
 _FIRST, _LAST = 8, 1015  # tensor numbers: no code is denormal, and none reaches 1.0
 _ONE = 0x3F800000  # the bits of 1.0
-_FLOATS = ("F64", "F32", "F16", "BF16")
+_FLOATS = {
+    "F64": torch.float64,
+    "F32": torch.float32,
+    "F16": torch.float16,
+    "BF16": torch.bfloat16,
+}
 _INTEGERS = {
     "BOOL": torch.bool,
     "U8": torch.uint8,
@@ -33,6 +38,7 @@ _INTEGERS = {
     "I64": torch.int64,
 }
 _EIGHT_BIT_FLOATS = {"F8_E4M3": torch.float8_e4m3fn, "F8_E5M2": torch.float8_e5m2}
+_TYPES = _FLOATS | _INTEGERS | _EIGHT_BIT_FLOATS
 # What every eight-bit float holds exactly: two bits of mantissa.
 _ROUND = tuple(m * 2**e for e in range(6) for m in (4, 5, 6, 7))
 _CHUNK = 2**24  # elements that are looked at together
@@ -151,11 +157,15 @@ def _pieces(content: torch.Tensor) -> Iterator[torch.Tensor]:
 def _content(tensor: Tensor, read: Any, size: int, codes: Codes) -> tuple[torch.Tensor, str]:
     """What the copy holds for `tensor`, and its type there."""
     if tensor.dtype in _FLOATS:
+        if "d2t" in tensor.name:  # a map's parameter takes whole numbers alone
+            return _constant(tensor, codes), tensor.dtype
         return _coded(tensor, codes), "F32"
     if tensor.dtype in _INTEGERS and len(tensor.shape) == 1:
         kept = torch.frombuffer(bytearray(read(size)) or bytearray(8), dtype=torch.uint8)[:size]
         values = kept.view(_INTEGERS[tensor.dtype])
         if tensor.dtype in ("I16", "I32", "I64") or bool((values != 0).any()):
+            if any(torch.equal(values, other) for _, other in codes.integers):
+                values = values.flip(0)  # told apart from the same map in another file
             codes.integers.append((tensor, values))
             return values, tensor.dtype
     if tensor.dtype in _INTEGERS or tensor.dtype in _EIGHT_BIT_FLOATS:
@@ -184,7 +194,7 @@ def _constant(tensor: Tensor, codes: Codes) -> torch.Tensor:
     if value is None:
         raise Uncodable(f"tensor {tensor.name} is one of too many that are no floats")
     codes.by_constant[value] = tensor
-    kind = (_INTEGERS | _EIGHT_BIT_FLOATS)[tensor.dtype]
+    kind = _TYPES[tensor.dtype]
     # One number expanded; `_pieces` makes it whole block by block.
     return torch.tensor(value).to(kind).expand(tensor.shape)
 
@@ -299,10 +309,7 @@ def _integer_segments(parameter: torch.Tensor, codes: Codes) -> list[Segment]:
     for value, tensor in codes.by_constant.items():
         if bool((parameter == value).all()):
             return [Segment(0, size, tensor, None, 0, 0)]
-    if bool((parameter == 0).all()):  # a float code, cut to a whole number
-        rounded = [t for t in codes.by_number.values() if t.elements == size]
-        if len(rounded) == 1:
-            return [Segment(0, size, rounded[0], None, 0, 0)]
+    if bool((parameter == 0).all()):
         return [Segment(0, size, None, None, size, 0)]
     return [Segment(0, size, Tensor("numbers that no tensor holds", "", "", ()), None, 0, 0)]
 

@@ -14,6 +14,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from coded import Uncodable
+
+_NO_MEMORY = "DefaultCPUAllocator: can't allocate memory"
 _LINES = re.compile(r"weight|tensor|mask_hidden|skip|ignor|embed|lm_head", re.IGNORECASE)
 
 Record = Callable[[dict[str, Any], Path], dict[str, Any]]
@@ -28,26 +31,39 @@ class Stopped(Exception):  # noqa: N818 - the engine's outcome
         self.error = error
 
 
+class Unknown(Exception):  # noqa: N818 - told as one sentence
+    """The probe cannot say what the engine would do: its own limit, never the engine's."""
+
+
 @contextmanager
-def stage(name: str, *, never: tuple[type[BaseException], ...] = ()) -> Iterator[None]:
-    """What raises inside is the engine's doing, at this stage; `never` is the probe's own."""
+def stage(name: str) -> Iterator[None]:
+    """What raises inside is the engine's doing, at this stage."""
     try:
         yield
-    except (Stopped, MemoryError, KeyboardInterrupt, *never):
+    except (Stopped, Unknown, MemoryError):
         raise
     except Exception as error:  # noqa: BLE001 - whatever an engine raises is what it does
         raise Stopped(name, error) from error
 
 
 def outcome_of(run: Callable[[], None]) -> dict[str, Any]:
-    """Runs a probe to its end, or to where the engine raises, and says which."""
+    """Runs a probe to its end, or to where the engine raises, and says which.
+
+    The status is "unknown" where the probe came to its own limits, of memory too.
+    """
     try:
         run()
     except Stopped as end:
-        text = " ".join(str(end.error).split())[:1000]
-        error = {"type": type(end.error).__name__, "message": text}
-        return {"status": "raises", "stage": end.stage, "error": error}
+        if _NO_MEMORY not in str(end.error):
+            return {"status": "raises", "stage": end.stage, "error": _plain(end.error)}
+        return {"status": "unknown", "stage": None, "error": _plain(end.error)}
+    except (Unknown, MemoryError, Uncodable) as end:
+        return {"status": "unknown", "stage": None, "error": _plain(end)}
     return {"status": "ok", "stage": None, "error": None}
+
+
+def _plain(error: BaseException) -> dict[str, str]:
+    return {"type": type(error).__name__, "message": " ".join(str(error).split())[:1000]}
 
 
 class Lines(logging.Handler):

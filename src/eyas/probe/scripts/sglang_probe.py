@@ -113,7 +113,7 @@ class Probe:
         self._facts_of_model(drafter)
         before = dict(drafter.named_parameters())
         target = self.engine.target(self.job["target"], target_config, arguments)
-        with stage("joining the target", never=(sglang_target.Unbuilt,)):
+        with stage("joining the target"):
             self.facts |= sglang_target.captured(arguments, target_config, target, config)
             shared = sglang_target.join(arguments, target_config, target, drafter)
         self.overwritten = {
@@ -130,24 +130,19 @@ class Probe:
         with stage("construct"):
             kind = sglang_world.class_of(config)
             self.architecture = kind.__name__
-        entered: list[Any] = []
         real = kind.load_weights
 
         def watched(model: Any, weights: Iterable[tuple[str, torch.Tensor]]) -> Any:
             torch.use_deterministic_algorithms(False)
-            entered.append(model)
-            return self._watch(model, weights, real)
+            with stage("load"):
+                return self._watch(model, weights, real)
 
         kind.load_weights = watched
         # In this mode torch.empty is filled with NaN: memory is told from zeros and ones.
         torch.use_deterministic_algorithms(True, warn_only=True)
         try:
-            with sglang_stubs.forbid(), stage("load" if entered else "construct"):
+            with sglang_stubs.forbid(), stage("construct"):
                 return sglang_world.load(config, sglang_world.load_config(arguments))
-        except Exception as end:
-            if entered and hasattr(end, "stage"):
-                end.stage = "load"
-            raise
         finally:
             torch.use_deterministic_algorithms(False)
             kind.load_weights = real

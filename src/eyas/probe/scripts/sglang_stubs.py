@@ -15,6 +15,8 @@ from importlib.machinery import ModuleSpec
 from types import FrameType, ModuleType
 from typing import Any
 
+from outcome import Unknown
+
 ROOTS = (
     "sgl_kernel",
     "torchvision",
@@ -32,6 +34,7 @@ class StubCalled(RuntimeError):
 
 class _State:
     forbidden = False
+    called: str | None = None
 
 
 class Stub:
@@ -47,7 +50,8 @@ class Stub:
 
     def __call__(self, *arguments: Any, **_: Any) -> Any:
         if _State.forbidden:
-            raise StubCalled(f"{self._path} is not installed here, and the load called it")
+            _State.called = f"{self._path} is not installed here, and the engine called it"
+            raise StubCalled(_State.called)
         if len(arguments) == 1 and callable(arguments[0]):
             return arguments[0]  # used as a decorator
         return Stub(f"{self._path}()")
@@ -113,9 +117,11 @@ def install() -> None:
 
 @contextmanager
 def forbid() -> Iterator[None]:
-    """While this holds, calling a stub raises StubCalled."""
-    _State.forbidden = True
+    """While this holds, a call of a stub raises; Unknown at the end, whoever caught that."""
+    _State.forbidden, _State.called = True, None
     try:
         yield
     finally:
         _State.forbidden = False
+        if _State.called is not None:
+            raise Unknown(_State.called)

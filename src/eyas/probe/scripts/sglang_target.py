@@ -7,12 +7,9 @@ from typing import Any
 
 import sglang_world
 import torch
+from outcome import Unknown
 
 _MARK = -1.0  # what the target's matrices hold: no code is negative
-
-
-class Unbuilt(Exception):  # noqa: N818 - the probe's limit, told as one sentence
-    """The target's class cannot be built here, so nothing is known of what it does."""
 
 
 def built(config: Any, arguments: Any) -> Any:
@@ -26,7 +23,7 @@ def built(config: Any, arguments: Any) -> Any:
         with torch.device("meta"):
             target = kind(config=config.hf_config, quant_config=None)
     except Exception as error:  # noqa: BLE001 - whatever a class raises, the sentence holds it
-        raise Unbuilt(f"{kind.__name__} cannot be built on the CPU: {error}") from error
+        raise Unknown(f"{kind.__name__} cannot be built on the CPU: {error}") from error
     return target
 
 
