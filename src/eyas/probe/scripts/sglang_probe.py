@@ -111,17 +111,19 @@ class Probe:
         self.engine.world.join(arguments, config)
         drafter = self._loaded(arguments, config)
         self._facts_of_model(drafter)
-        before = dict(drafter.named_parameters())
         target = self.engine.target(self.job["target"], target_config, arguments)
         with stage("joining the target"):
             self.facts |= sglang_target.captured(arguments, target_config, target, config)
-            shared = sglang_target.join(arguments, target_config, target, drafter)
-        self.overwritten = {
-            name: what
-            for name, parameter in drafter.named_parameters()
-            for what, theirs in shared.items()
-            if parameter is theirs and before.get(name) is not theirs
-        }
+        with stage("joining the target"), sglang_target.shared(target) as matrices:
+            try:
+                sglang_target.join(arguments, target_config, target, drafter)
+            finally:
+                self.overwritten = {
+                    name: what
+                    for name, parameter in drafter.named_parameters()
+                    for what, theirs in matrices.items()
+                    if parameter is theirs
+                }
         with stage("first request"):
             self._request(drafter, target_config)
 

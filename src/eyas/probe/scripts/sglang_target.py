@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import Any
 
@@ -103,13 +105,19 @@ def _wanted(arguments: Any, config: Any, draft: Any, algorithm: Any) -> tuple[bo
     return bool(wanted), table.get("eagle_aux_hidden_state_layer_ids")
 
 
-def join(arguments: Any, config: Any, target: Any, drafter: Any) -> dict[str, torch.Tensor]:
-    """Puts the target's embedding and head where the engine's worker puts them.
-
-    Returns the two, by name.
-    """
+@contextmanager
+def shared(target: Any) -> Iterator[dict[str, torch.Tensor]]:
+    """The target's embedding and head by name, for a while as one number each, expanded."""
     embed, head = (None if w is None else _marker(w) for w in target.get_embed_and_head())
     target.get_embed_and_head = lambda: (embed, head)
+    try:
+        yield {"embed_tokens.weight": embed, "lm_head.weight": head}
+    finally:
+        del target.get_embed_and_head
+
+
+def join(arguments: Any, config: Any, target: Any, drafter: Any) -> None:
+    """Puts the target's embedding and head where the engine's worker puts them."""
     worker = sglang_world.optional("sglang.srt.speculative.eagle_worker_v2", "EagleDraftWorker")
     runner = SimpleNamespace(
         model=target, model_config=config, load_config=sglang_world.load_config(arguments)
@@ -120,17 +128,13 @@ def join(arguments: Any, config: Any, target: Any, drafter: Any) -> dict[str, to
         speculative_algorithm=_algorithm(arguments),
         hot_token_id=None,
     )
-    try:
-        if worker is None:
-            _join_as_before(fake, embed, head)
-        else:
-            resolve = getattr(worker, "_resolve_shared_embed_and_head", None)
-            if resolve is not None:
-                fake._resolve_shared_embed_and_head = lambda: resolve(fake)  # noqa: SLF001
-            worker.init_lm_head(fake)
-    finally:
-        del target.get_embed_and_head
-    return {"embed_tokens.weight": embed, "lm_head.weight": head}
+    if worker is None:
+        _join_as_before(fake, *target.get_embed_and_head())
+        return
+    resolve = getattr(worker, "_resolve_shared_embed_and_head", None)
+    if resolve is not None:
+        fake._resolve_shared_embed_and_head = lambda: resolve(fake)  # noqa: SLF001
+    worker.init_lm_head(fake)
 
 
 def _join_as_before(fake: Any, embed: Any, head: Any) -> None:

@@ -24,6 +24,10 @@ _GPU_BRANCHES = (
     "sglang.srt.layers.parameter",
     "sglang.srt.layers.vocab_parallel_embedding",
 )
+_ROTARY = (
+    "sglang.srt.layers.rotary_embedding",
+    "sglang.srt.layers.rotary_embedding.factory",
+)
 _CPU_FLAGS = ("_is_cpu", "_is_cpu_amx_available")
 _CPU_KERNELS = ("RMSNorm", "SiluAndMul", "GemmaRMSNorm", "GeluAndMul")
 
@@ -46,6 +50,10 @@ def import_engine() -> str:
         for flag in _CPU_FLAGS:
             if hasattr(module, flag):
                 setattr(module, flag, False)
+    for name in _ROTARY:
+        module = optional(name, "__name__") and sys.modules[name]
+        if module and hasattr(module, "get_rope_cpu"):  # knows one kind; a GPU's knows them all
+            module.get_rope_cpu = lambda *given, real=module.get_rope: real(*given[:8])
     # The engine empties and waits for a GPU's memory between steps; there is none.
     torch.cuda.empty_cache = torch.cuda.synchronize = lambda *_, **__: None
     return version
@@ -67,7 +75,7 @@ def server_args(target: str, draft: str, launch: dict[str, str]) -> Any:
     from sglang.srt.server_args import prepare_server_args
 
     line = ["--model-path", target, "--speculative-draft-model-path", draft]
-    line += ["--device", "cpu", "--dtype", "float32", "--attention-backend", "torch_native"]
+    line += ["--device", "cpu", "--dtype", "float32", "--attention-backend", "triton"]
     line += ["--skip-tokenizer-init", "--disable-cuda-graph"]
     given = {"speculative_algorithm": "EAGLE3", **launch}
     for key, value in given.items():
