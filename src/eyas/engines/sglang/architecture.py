@@ -30,6 +30,7 @@ _UNREGISTERED = frozenset(
     {
         "Eagle3DraftModel",
         "Eagle3Speculator",
+        "EagleLlamaForCausalLM",
         "Eagle3LlamaForCausalLM",
         "Eagle3Qwen3ForCausalLM",
         "LlamaEagle3DraftModel",

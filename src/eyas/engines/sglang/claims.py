@@ -16,6 +16,14 @@ MODEL_TYPE = claim(
     "sglang/srt/utils/hf_transformers/config.py",
     "228",
 )
+STRICT_TYPES = claim(
+    "the draft config is a strict dataclass of transformers from 5.6.0 on, which 0.5.11 requires:"
+    " a value of another type than its field's raises, null and a whole number for a real one too,"
+    " and so does a hidden_size that is no multiple of num_attention_heads"
+    " (transformers 5.19.0, models/llama/configuration_llama.py:64-99)",
+    "sglang/srt/utils/hf_transformers/config.py",
+    "228",
+)
 ARCHITECTURE = claim(
     "the model class is looked up by architectures[0]; a name that is not registered raises"
     ' "Cannot find model module"',
@@ -125,6 +133,12 @@ LAST_OUTPUT = claim(
     " (Gemma 3 and 4, gpt-oss from 0.5.17 and MiniMax-M3 from 0.5.23 on capture it after the loop)",
     "sglang/srt/models/llama.py",
     "486-494",
+)
+MARKED_LAYERS = claim(
+    "Qwen2-MoE and what is built on it mark the layers to capture one by one: an id beyond the last"
+    " layer's raises IndexError, where other targets leave it out",
+    "sglang/srt/models/qwen2_moe.py",
+    "1153-1156",
 )
 GRAPH_RESET = claim(
     "CUDA graphs are captured after set_eagle3_layers_to_capture() without ids and before the"
@@ -258,3 +272,21 @@ FULL_ATTENTION = claim(
     _EAGLE3,
     "286-299",
 )
+
+
+def scaling(contract: Contract) -> Claim:
+    """What a RoPE scaling must hold."""
+    if contract.scaling_defaults:
+        return claim(
+            "a kind of RoPE scaling that is not in the list raises, and longrope needs its two"
+            " lists of factors; what else is absent has a default",
+            "sglang/srt/layers/rotary_embedding/factory.py",
+            "193-437",
+        )
+    return claim(
+        "a kind of RoPE scaling that is not in the list raises, and so does one without its factor"
+        " or original_max_position_embeddings, which are looked up without a default",
+        "sglang/srt/layers/rotary_embedding.py",
+        "2591-2742",
+        "0.5.8",
+    )

@@ -10,6 +10,8 @@ from eyas.engines.config import LLAMA_DEFAULTS, ConfigView
 from eyas.engines.rope import rope_of
 from eyas.engines.sglang import claims, latent_claims
 from eyas.engines.sglang.contract import Contract
+from eyas.engines.sglang.scaling import require_scaling
+from eyas.engines.sglang.strict import require_types
 from eyas.engines.sizes import Sizes, sizes_of
 from eyas.engines.stop import NotCovered, Refused
 from eyas.spec import Claim, Fact, Feedback, Mla, Rope, Stage, assumed
@@ -73,13 +75,16 @@ def draft_config(checkpoint: Checkpoint, contract: Contract) -> ConfigView:
         return NotCovered(f"{message}, and eyas does not know the defaults of {model_type!r}")
 
     llama = model_type == "llama"
-    return ConfigView(
+    config = ConfigView(
         values=values,
         whose=f"sglang {contract.version}",
         stop=construct if llama else unknown,
         file=checkpoint.config_file,
         defaults=LLAMA_DEFAULTS if llama else {},
     )
+    if llama and contract.strict_types:
+        require_types(config)
+    return config
 
 
 def drafter_of(config: ConfigView, contract: Contract) -> Drafter:
@@ -181,6 +186,7 @@ def _rope(config: ConfigView, contract: Contract) -> Fact[Rope]:
             )
     if contract.sections_are_default and "mrope_section" in rope.value.scaling:
         return rope.map(lambda found: replace(found, kind="default"))
+    require_scaling(rope, config, contract)
     return rope
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import SimpleNamespace
@@ -11,6 +13,8 @@ import sglang_world
 import torch
 from outcome import Unknown
 
+# A class that looks for what leaves its last layer, when the loop over the layers has ended.
+_AFTER_LOOP = re.compile(r"(end_layer|num_layers|len\(self\.layers\)) in self\.layers_to_capture")
 _MARK = -1.0  # what the target's matrices hold: no code is negative
 
 
@@ -22,8 +26,10 @@ def built(config: Any, arguments: Any) -> Any:
     sglang_world.publish(arguments)
     kind = sglang_world.class_of(config)
     try:
+        sglang_world.forget_rotations()
         with torch.device("meta"):
             target = kind(config=config.hf_config, quant_config=None)
+        sglang_world.forget_rotations()
     except Exception as error:  # noqa: BLE001 - whatever a class raises, the sentence holds it
         raise Unknown(f"{kind.__name__} cannot be built on the CPU: {error}") from error
     return target
@@ -58,16 +64,16 @@ def captured(arguments: Any, config: Any, target: Any, draft: Any) -> dict[str, 
             dflash_target_layer_ids=None,
             is_dspark=False,
         )
-    found = next(
-        (m.layers_to_capture for m in target.modules() if hasattr(m, "layers_to_capture")), []
-    )
-    layers = config.num_hidden_layers
-    told = [int(k) for k in found]
-    inside = sorted({k for k in told if 0 <= k < layers})
-    known = layers not in told or type(target).__module__ == "sglang.srt.models.llama"
+    told: list[int] = []
+    end = config.num_hidden_layers
+    for module in target.modules():
+        if hasattr(module, "layers_to_capture"):
+            told = [int(k) for k in module.layers_to_capture]
+            end += bool(_AFTER_LOOP.search(inspect.getsource(type(module))))
+            break
     facts["layer_ids"] = told
-    facts["boundaries"] = inside if known else None
-    return {**facts, "states": len(inside) if known else None}
+    facts["boundaries"] = sorted({k for k in told if 0 <= k < end})
+    return {**facts, "states": len(facts["boundaries"])}
 
 
 def _algorithm(arguments: Any) -> Any:
@@ -109,7 +115,7 @@ def _wanted(arguments: Any, config: Any, draft: Any, algorithm: Any) -> tuple[bo
 def shared(target: Any) -> Iterator[dict[str, torch.Tensor]]:
     """The target's embedding and head by name, for a while as one number each, expanded."""
     embed, head = (None if w is None else _marker(w) for w in target.get_embed_and_head())
-    target.get_embed_and_head = lambda: (embed, head)
+    target.get_embed_and_head = lambda **_: (embed, head)
     try:
         yield {"embed_tokens.weight": embed, "lm_head.weight": head}
     finally:

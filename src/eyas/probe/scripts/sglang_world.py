@@ -5,9 +5,11 @@ Names moved between 0.4.9 and 0.5.23, so each is looked for where a version has 
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import importlib.metadata
 import inspect
+import io
 import os
 import sys
 import tempfile
@@ -83,7 +85,13 @@ def server_args(target: str, draft: str, launch: dict[str, str]) -> Any:
             os.environ[key] = value
         elif key != "disable_cuda_graph":  # a graph needs a GPU; what it resets is a fact apart
             line += ["--" + key.replace("_", "-"), value]
-    arguments = prepare_server_args(line)
+    said = io.StringIO()
+    try:
+        with contextlib.redirect_stderr(said):
+            arguments = prepare_server_args(line)
+    except SystemExit as end:  # how argparse refuses a line
+        last = said.getvalue().strip().splitlines()[-1:]
+        raise ValueError(" ".join(last)) from end
     publish(arguments)
     return arguments
 
@@ -181,6 +189,14 @@ def use_native_kernels(model: torch.nn.Module) -> None:
         native = getattr(module, "forward_native", None)
         if native is not None and type(module).__name__ in _CPU_KERNELS:
             module._forward_method = native  # type: ignore[assignment]  # noqa: SLF001
+
+
+def forget_rotations() -> None:
+    """Empties the cache of rotary embeddings: a target without memory leaves such ones in it."""
+    for name in _ROTARY:
+        kept = optional(name, "_ROPE_DICT")
+        if kept is not None:
+            kept.clear()
 
 
 def source_says(module: str, text: str) -> bool:
