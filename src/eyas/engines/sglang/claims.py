@@ -24,6 +24,28 @@ STRICT_TYPES = claim(
     "sglang/srt/utils/hf_transformers/config.py",
     "228",
 )
+UNTYPED = claim(
+    "before transformers 5.6.0 the draft config is not checked for types: null is no default and"
+    " raises where it is first computed with, sizes and heads in the config itself, and a null"
+    " quantization_config where it is turned into a table"
+    " (transformers 4.57.1, models/llama/configuration_llama.py:140-203)",
+    "sglang/srt/utils/hf_transformers_utils.py",
+    "200-300",
+    "0.5.8",
+)
+SCALING_PARSED = claim(
+    "transformers checks rope_scaling as it parses the config: one without a kind, or without the"
+    " numbers of its kind, raises (transformers 4.57.1, modeling_rope_utils.py)",
+    "sglang/srt/utils/hf_transformers_utils.py",
+    "200-300",
+    "0.5.8",
+)
+SCALING_TYPED = claim(
+    "transformers checks rope_parameters, and rope_scaling as that, when it parses the config: one"
+    " without the numbers of its kind raises (transformers 5.19.0, modeling_rope_utils.py)",
+    "sglang/srt/utils/hf_transformers/config.py",
+    "228",
+)
 ARCHITECTURE = claim(
     "the model class is looked up by architectures[0]; a name that is not registered raises"
     ' "Cannot find model module"',
@@ -41,6 +63,12 @@ SIZES = claim(
     " target_hidden_size counts as given even when it is null",
     _EAGLE3,
     "151-167",
+)
+EAGLE_TABLE = claim(
+    "eagle_config is asked for its keys wherever it is not empty: one that is no table raises"
+    " (up to 0.5.16 only where num_aux_hidden_states is not given)",
+    _EAGLE3,
+    "169-189",
 )
 NULL_HEAD = claim(
     "draft_vocab_size is handed to the head as it is, and null raises",
@@ -278,14 +306,14 @@ def scaling(contract: Contract) -> Claim:
     """What a RoPE scaling must hold."""
     if contract.scaling_defaults:
         return claim(
-            "a kind of RoPE scaling that is not in the list raises, and longrope needs its two"
-            " lists of factors; what else is absent has a default",
+            "a kind of RoPE scaling that is not in the list raises, and so does a base of null;"
+            " what else is absent has a default",
             "sglang/srt/layers/rotary_embedding/factory.py",
             "193-437",
         )
     return claim(
-        "a kind of RoPE scaling that is not in the list raises, and so does one without its factor"
-        " or original_max_position_embeddings, which are looked up without a default",
+        "a kind of RoPE scaling that is not in the list raises, and so does one without"
+        " original_max_position_embeddings, which is looked up without a default",
         "sglang/srt/layers/rotary_embedding.py",
         "2591-2742",
         "0.5.8",

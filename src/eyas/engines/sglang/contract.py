@@ -15,6 +15,7 @@ class Contract:
     """One SGLang version's behaviour, where versions differ.
 
     `layer` is the name of the Llama class's decoder layer with a place for its number.
+    `drops_no_null` says whether a null quantization_config raises.
     `shares_head` says whether a null draft_vocab_size stands for the target's head. The fields
     that begin with `latent` are those of the MLA class.
     """
@@ -35,6 +36,7 @@ class Contract:
     gpt_oss_last_layer: bool
     rope_parameters: bool
     strict_types: bool
+    drops_no_null: bool
     scaling_defaults: bool
     proportional_rope: bool
     sections_are_default: bool
@@ -78,6 +80,7 @@ def contract_of(version: Version, typed: str) -> Contract:
         rope_parameters=since("0.5.10"),
         # 0.5.10.post1 still pins transformers 5.3.0, 0.5.11 pins 5.6.0.
         strict_types=since("0.5.11"),
+        drops_no_null=not since("0.5.10"),
         scaling_defaults=since("0.5.10"),
         proportional_rope=since("0.5.11"),
         sections_are_default=since("0.5.2"),

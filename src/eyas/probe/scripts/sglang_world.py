@@ -56,9 +56,18 @@ def import_engine() -> str:
         module = optional(name, "__name__") and sys.modules[name]
         if module and hasattr(module, "get_rope_cpu"):  # knows one kind; a GPU's knows them all
             module.get_rope_cpu = lambda *given, real=module.get_rope: real(*given[:8])
+        if module and hasattr(module, "DeepseekScalingRotaryEmbedding"):
+            _build_on_cpu(module.DeepseekScalingRotaryEmbedding)
     # The engine empties and waits for a GPU's memory between steps; there is none.
     torch.cuda.empty_cache = torch.cuda.synchronize = lambda *_, **__: None
     return version
+
+
+def _build_on_cpu(kind: Any) -> None:
+    """Lets a class be built on the CPU whose default device is the GPU."""
+    real = kind.__init__
+    if "device" in inspect.signature(real).parameters:
+        kind.__init__ = lambda self, *a, **k: real(self, *a, **{"device": "cpu", **k})
 
 
 def optional(module: str, name: str) -> Any:
