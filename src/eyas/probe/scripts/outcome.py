@@ -42,7 +42,7 @@ def stage(name: str) -> Iterator[None]:
         yield
     except (Stopped, Unknown, MemoryError):
         raise
-    except Exception as error:  # noqa: BLE001 - whatever an engine raises is what it does
+    except Exception as error:
         raise Stopped(name, error) from error
 
 
