@@ -120,7 +120,14 @@ def test_a_context_beyond_the_positions_is_a_warning(make_drafter: Make, option:
 def test_an_assumed_theta_is_a_warning_with_the_target_beside_it(
     make_drafter: Make, tmp_path: Path
 ) -> None:
-    draft = make_drafter(rope_theta=None)
+    draft = make_drafter()
+    config = json.loads((draft / "config.json").read_text())
+    (draft / "config.json").write_text(json.dumps(config | {"rope_theta": None}))
+    refused = report(draft, NEW)
+    assert [f.code for f in refused.findings if f.severity is Severity.ERROR] == ["C101"]
+    (draft / "config.json").write_text(
+        json.dumps({key: value for key, value in config.items() if key != "rope_theta"})
+    )
     assert codes(report(draft, NEW), Severity.WARNING) == ["N506"]
     other = make_target(tmp_path / "other", rope_parameters={"rope_theta": 500000})
     found = report(draft, NEW, VLLM, target=other)

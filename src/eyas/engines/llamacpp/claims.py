@@ -47,6 +47,11 @@ TOKENIZER = claim(
     "src/llama-vocab.cpp",
     "1945-1963",
 )
+MERGES = claim(
+    "a gpt2 tokenizer without merges raises while the vocabulary is loaded (run with build 11549)",
+    "src/llama-vocab.cpp",
+    "1997-2003",
+)
 TENSORS = claim(
     "fc, output_norm, the norms and matrices of every block, and with norm_before_fc"
     " enc.output_norm are needed; output, token_embd, d2t and rope_freqs are not; there is no"

@@ -163,7 +163,7 @@ def _content(tensor: Tensor, read: Any, size: int, codes: Codes) -> tuple[torch.
     if tensor.dtype in _INTEGERS and len(tensor.shape) == 1:
         kept = torch.frombuffer(bytearray(read(size)) or bytearray(8), dtype=torch.uint8)[:size]
         values = kept.view(_INTEGERS[tensor.dtype])
-        if tensor.dtype in ("I16", "I32", "I64") or bool((values != 0).any()):
+        if "d2t" in tensor.name or bool((values != 0).any()):
             if any(torch.equal(values, other) for _, other in codes.integers):
                 values = values.flip(0)  # told apart from the same map in another file
             codes.integers.append((tensor, values))
@@ -187,9 +187,8 @@ def _coded(tensor: Tensor, codes: Codes) -> torch.Tensor:
 
 
 def _constant(tensor: Tensor, codes: Codes) -> torch.Tensor:
-    if tensor.dtype == "BOOL":
-        raise Uncodable(f"tensor {tensor.name} is BOOL of {len(tensor.shape)} dimensions")
-    free = (float(n) for n in _ROUND if float(n) not in codes.by_constant)
+    numbers = (1,) if tensor.dtype == "BOOL" else _ROUND  # a bool has no other that is not zero
+    free = (float(n) for n in numbers if float(n) not in codes.by_constant)
     value = next(free, None)
     if value is None:
         raise Uncodable(f"tensor {tensor.name} is one of too many that are no floats")
