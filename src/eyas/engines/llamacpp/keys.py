@@ -64,10 +64,7 @@ def keys_of(checkpoint: Checkpoint, version: str, target_layers: int | None) -> 
         )
     values = {name: raw[key] for name, key in _NAMES.items() if key in raw}
     values["hidden_act"] = "silu"
-    if raw.get(_TOKENIZER) is None:
-        raise _missing(f"{file} :: {_TOKENIZER}", claims.TOKENIZER)
-    if raw[_TOKENIZER] == "gpt2" and raw.get(_MERGES) is None:
-        raise _missing(f"{file} :: {_MERGES}", claims.MERGES)
+    _require_tokenizer(raw, file)
     tokens = _count(raw.get(_TOKENS))
     if tokens is not None:
         values["vocab_size"] = tokens
@@ -87,13 +84,18 @@ def keys_of(checkpoint: Checkpoint, version: str, target_layers: int | None) -> 
     return view
 
 
+def _require_tokenizer(raw: Mapping[str, object], file: str) -> None:
+    if raw.get(_TOKENIZER) is None:
+        raise _missing(f"{file} :: {_TOKENIZER}", claims.TOKENIZER)
+    if raw[_TOKENIZER] == "gpt2" and raw.get(_MERGES) is None:
+        raise _missing(f"{file} :: {_MERGES}", claims.MERGES)
+
+
 def require_counted(view: ConfigView) -> None:
     """Refuse a file without a count that is 0 where absent: no tensor has 0 rows."""
     for name in ("intermediate_size", "num_attention_heads"):
         if not view.has(name):
-            raise Refused(
-                Stage.LOAD, f"{view.key(name)} is missing and counts as 0", claims.SHAPES
-            )
+            raise Refused(Stage.LOAD, f"{view.key(name)} is missing and counts as 0", claims.SHAPES)
 
 
 def _count(tokens: object) -> object:

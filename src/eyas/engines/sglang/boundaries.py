@@ -39,11 +39,7 @@ def capture_of(
     stop: Callable[[str], Exception],
 ) -> Capture:
     """What is captured for a drafter with this `eagle_config`."""
-    raw = (
-        eagle_config.get(_IDS)
-        if isinstance(eagle_config, dict)
-        else None
-    )
+    raw = eagle_config.get(_IDS) if isinstance(eagle_config, dict) else None
     if raw == []:
         raise NotCovered(f"{_KEY} is an empty list, for which SGLang captures nothing")
     ids = layer_ids(raw, _KEY, stop)

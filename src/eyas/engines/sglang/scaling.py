@@ -8,7 +8,7 @@ from eyas.engines.config import ConfigView
 from eyas.engines.sglang import claims
 from eyas.engines.sglang.contract import Contract
 from eyas.engines.stop import Refused
-from eyas.spec import Stage
+from eyas.spec import Claim, Stage
 
 _LENGTH = "original_max_position_embeddings"
 # By kind, what transformers' parser asks for.
@@ -68,7 +68,8 @@ def require_known(config: ConfigView, contract: Contract) -> None:
     theta = table.get("rope_theta", config.get("rope_theta"))
     if theta is None and (config.has("rope_theta") or "rope_theta" in table):
         raise Refused(
-            Stage.CONSTRUCT, f"{config.key('rope_theta')} is null, and is computed with",
+            Stage.CONSTRUCT,
+            f"{config.key('rope_theta')} is null, and is computed with",
             claims.scaling(contract),
         )
     if contract.scaling_defaults:
@@ -99,5 +100,5 @@ def _missing(needed: Iterable[str], table: Mapping[str, object]) -> str | None:
     return next((name for name in needed if table.get(name) is None), None)
 
 
-def _parse(contract: Contract) -> claims.Claim:
+def _parse(contract: Contract) -> Claim:
     return claims.SCALING_TYPED if contract.rope_parameters else claims.SCALING_PARSED

@@ -106,9 +106,9 @@ def _require_computable(config: ConfigView, contract: Contract) -> None:
     for name in ("hidden_size", "num_attention_heads"):
         if config.has(name) and not isinstance(config.get(name), int | float):
             raise _refusal(config, name, "is divided", claims.UNTYPED)
-    if config.has("quantization_config") and contract.drops_no_null:
-        if config.get("quantization_config") is None:
-            raise _refusal(config, "quantization_config", "must not be null", claims.UNTYPED)
+    name = "quantization_config"
+    if contract.drops_no_null and config.has(name) and config.get(name) is None:
+        raise _refusal(config, name, "must not be null", claims.UNTYPED)
     longest = config.get("max_position_embeddings")
     if isinstance(longest, str) and longest.isdecimal():
         raise _unread(config, "max_position_embeddings")

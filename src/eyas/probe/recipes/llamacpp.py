@@ -5,7 +5,7 @@ from __future__ import annotations
 from eyas.probe.recipes.recipe import Recipe, Step
 
 
-def _steps(version: str, cuda: bool) -> tuple[Step, ...]:  # noqa: ARG001 - it loads on a CPU
+def _steps(version: str, cuda: bool) -> tuple[Step, ...]:
     return (
         Step(title="making a virtual environment", work=lambda bench: bench.make_venv()),
         Step(

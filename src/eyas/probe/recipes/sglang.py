@@ -82,9 +82,7 @@ def _steps(version: str, cuda: bool) -> tuple[Step, ...]:
     return (
         venv,
         _shared_step("making the environment that every version shares", _make_shared),
-        _shared_step(
-            f"installing {_TORCH} in it", lambda bench: bench.pip("install", _TORCH)
-        ),
+        _shared_step(f"installing {_TORCH} in it", lambda bench: bench.pip("install", _TORCH)),
         _shared_step(
             f"installing {len(_PACKAGES) + 1} packages that SGLang imports in it", _fill_shared
         ),
@@ -139,13 +137,14 @@ def _install_transformers(bench: Bench, version: str) -> None:
     """Each version names one transformers exactly, and parses configs as that one does."""
     info = bench.site_packages / f"sglang-{version}.dist-info" / "METADATA"
     needed = HeaderParser().parsestr(info.read_text(encoding="utf-8")).get_all("Requires-Dist", [])
-    exact = [need for need in needed if need.startswith("transformers==") and ";" not in need]
-    if not exact:
+    # Up to 0.5.2 it stands among the extras of every platform, always the same.
+    exact = {n.partition(";")[0].strip() for n in needed if n.startswith("transformers==")}
+    if len(exact) != 1:
         raise ProbeError(
             f"{info} names no exact transformers",
             hint="install it where there is CUDA, or name a Python with --python",
         )
-    bench.pip("install", exact[0], *_TOKENIZERS.get(version, ()))
+    bench.pip("install", *exact, *_TOKENIZERS.get(version, ()))
 
 
 RECIPE = Recipe(

@@ -73,9 +73,8 @@ class Sums(TorchFunctionMode):
         """The name of the tensor that `total` is a sum with."""
         return next((name for made, name in self._sums if made is total), None)
 
-    def __torch_function__(
-        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
-    ) -> Any:  # the signature is torch's
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """What torch calls for each of its functions."""
         result = func(*args, **(kwargs or {}))
         if isinstance(result, torch.Tensor):
             for operand in args[:2]:
@@ -103,9 +102,7 @@ class Probe:
         launch = self.job["launch"]
         with stage("config"):
             arguments = sglang_world.server_args(self.job["target"], str(copy), launch)
-            target_config = sglang_world.model_config(
-                arguments, self.job["target"], draft=False
-            )
+            target_config = sglang_world.model_config(arguments, self.job["target"], draft=False)
             config = sglang_world.model_config(arguments, str(copy), draft=True)
         self._facts_of_config(config.hf_config)
         self.engine.world.join(arguments, config)
@@ -168,9 +165,7 @@ class Probe:
 
     def _whole(self, name: str) -> Segment:
         """All of the tensor `name`, of the last file that has one."""
-        found: Tensor = max(
-            (t for t in self.codes.tensors if t.name == name), key=lambda t: t.file
-        )
+        found: Tensor = max((t for t in self.codes.tensors if t.name == name), key=lambda t: t.file)
         return Segment(0, found.shape[0] if found.shape else 1, found, 0, 0, 0)
 
     def _facts_of_config(self, draft: Any) -> None:

@@ -28,7 +28,7 @@ ROOTS = (
 )
 
 
-class StubCalled(RuntimeError):
+class StubCalled(RuntimeError):  # noqa: N818 - seen by the engine, and by nobody else
     """A stand-in was called where the engine would have computed something."""
 
 
@@ -44,11 +44,13 @@ class Stub:
         self._path = path
 
     def __getattr__(self, name: str) -> Stub:
+        """Any name is there, but what Python itself looks for."""
         if name.startswith("__"):
             raise AttributeError(name)
         return Stub(f"{self._path}.{name}")
 
     def __call__(self, *arguments: Any, **_: Any) -> Any:
+        """As a decorator it leaves a function as it is; else another stub."""
         if _State.forbidden:
             _State.called = f"{self._path} is not installed here, and the engine called it"
             raise StubCalled(_State.called)
@@ -57,18 +59,23 @@ class Stub:
         return Stub(f"{self._path}()")
 
     def __mro_entries__(self, _bases: tuple[Any, ...]) -> tuple[type, ...]:
+        """As a base class it is none."""
         return (object,)
 
     def __getitem__(self, key: object) -> Stub:
+        """Any item is there."""
         return Stub(f"{self._path}[{key}]")
 
     def __iter__(self) -> Iterator[Any]:
+        """It holds nothing to go through."""
         return iter(())
 
     def __bool__(self) -> bool:
+        """What it would say of the GPU is no."""
         return False
 
     def __or__(self, other: object) -> Any:
+        """In a union of types it is the other one."""
         return other
 
     __ror__ = __or__
@@ -87,17 +94,19 @@ class _StubFinder(MetaPathFinder, Loader):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
+        """The stub of `fullname`, where it is below a root."""
         if fullname.partition(".")[0] not in ROOTS or _asked_by_transformers():
             return None
         return ModuleSpec(fullname, self, is_package=True)
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
+        """A module that any other may be imported from."""
         module = _StubModule(spec.name)
         module.__path__ = []
         return module
 
     def exec_module(self, module: ModuleType) -> None:
-        pass
+        """It has no content."""
 
 
 def _asked_by_transformers() -> bool:

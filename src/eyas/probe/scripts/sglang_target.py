@@ -30,7 +30,7 @@ def built(config: Any, arguments: Any) -> Any:
         with torch.device("meta"):
             target = kind(config=config.hf_config, quant_config=None)
         sglang_world.forget_rotations()
-    except Exception as error:  # noqa: BLE001 - whatever a class raises, the sentence holds it
+    except Exception as error:
         raise Unknown(f"{kind.__name__} cannot be built on the CPU: {error}") from error
     return target
 
@@ -139,7 +139,7 @@ def join(arguments: Any, config: Any, target: Any, drafter: Any) -> None:
         return
     resolve = getattr(worker, "_resolve_shared_embed_and_head", None)
     if resolve is not None:
-        fake._resolve_shared_embed_and_head = lambda: resolve(fake)  # noqa: SLF001
+        fake._resolve_shared_embed_and_head = lambda: resolve(fake)
     worker.init_lm_head(fake)
 
 

@@ -197,7 +197,7 @@ def use_native_kernels(model: torch.nn.Module) -> None:
     for module in model.modules():
         native = getattr(module, "forward_native", None)
         if native is not None and type(module).__name__ in _CPU_KERNELS:
-            module._forward_method = native  # type: ignore[assignment]  # noqa: SLF001
+            module._forward_method = native  # type: ignore[assignment]
 
 
 def forget_rotations() -> None:
