@@ -192,6 +192,13 @@ TIED_HEAD = claim(
     _EAGLE3,
     "303-304",
 )
+NO_SHARING = claim(
+    "the drafter is given the target's embedding and head by the target's class, and Gemma 3's has"
+    " no such method up to 0.5.11",
+    "sglang/srt/models/gemma3_causal.py",
+    "925",
+    "0.5.12",
+)
 ALGORITHM_EAGLE = claim(
     "speculative_algorithm EAGLE captures one state of the target, puts the target's head in"
     " place of the drafter's, and never picks up d2t; EAGLE-3 heads are not told apart",

@@ -51,6 +51,10 @@ _SIZES = (
 )
 
 
+# What the engine would find where it is installed whole: the probe's limit, not its outcome.
+_NOT_HERE = ("ModuleNotFoundError", "ImportError")
+
+
 class Reached(Exception):  # noqa: N818 - a place in the engine's code, not a fault
     """The drafter's first layer is called: what comes before it did not raise."""
 
@@ -250,6 +254,8 @@ class Engine:
         self.lines.lines = []
         probe = Probe(self, job, folder)
         outcome = outcome_of(probe.run)
+        if outcome["error"] and outcome["error"]["type"] in _NOT_HERE:
+            outcome |= {"status": "unknown", "stage": None}
         return {
             "engine": "sglang",
             "version": self.version,

@@ -17,7 +17,7 @@ from typing import Any
 
 from outcome import Unknown
 
-ROOTS = (
+ROOTS = [
     "sgl_kernel",
     "torchvision",
     "torchaudio",
@@ -25,7 +25,7 @@ ROOTS = (
     "cutlass",
     "quack",
     "cuda",
-)
+]
 
 
 class StubCalled(RuntimeError):  # noqa: N818 - seen by the engine, and by nobody else
@@ -122,6 +122,11 @@ def _asked_by_transformers() -> bool:
 def install() -> None:
     """Let the roots be imported."""
     sys.meta_path.append(_StubFinder())
+
+
+def add(root: str) -> None:
+    """Let one more root be imported."""
+    ROOTS.append(root)
 
 
 @contextmanager

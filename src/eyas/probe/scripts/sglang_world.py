@@ -13,12 +13,14 @@ import io
 import os
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import sglang_stubs
 import torch
+from outcome import Unknown
 
 # Modules whose CPU branch pads q, k and v where the GPU branch raises.
 _GPU_BRANCHES = (
@@ -45,8 +47,15 @@ def import_engine() -> str:
     )
     sglang_stubs.install()
     version = importlib.metadata.version("sglang")
+    _name_cache()
     importlib.import_module("sglang.srt.server_args")
-    importlib.import_module("sglang.srt.models.registry")
+    with _with_amx():
+        # In this order: the older ones import each other in circles.
+        importlib.import_module("sglang.srt.model_loader.loader")
+        importlib.import_module("sglang.srt.models.llama_eagle3")
+        importlib.import_module("sglang.srt.models.registry")
+    if source_says("sglang.srt.layers.rotary_embedding", "from vllm._custom_ops"):
+        sglang_stubs.add("vllm")  # its rotation is imported where a layer is built
     for name in _GPU_BRANCHES:
         module = importlib.import_module(name)
         for flag in _CPU_FLAGS:
@@ -61,6 +70,29 @@ def import_engine() -> str:
     # The engine empties and waits for a GPU's memory between steps; there is none.
     torch.cuda.empty_cache = torch.cuda.synchronize = lambda *_, **__: None
     return version
+
+
+def _name_cache() -> None:
+    """SGLang up to 0.5.3 imports a name that Triton no longer has, and calls it on a GPU alone."""
+    cache = importlib.import_module("triton.runtime.cache")
+    for name in ("default_cache_dir", "default_dump_dir", "default_override_dir"):
+        if not hasattr(cache, name):
+            setattr(cache, name, lambda: os.devnull)
+
+
+@contextlib.contextmanager
+def _with_amx() -> Iterator[None]:
+    """SGLang up to 0.5.7 imports its norms from vLLM where a CPU has no AMX: let it have."""
+    tools = importlib.import_module("sglang.srt.utils")
+    real = getattr(tools, "cpu_has_amx_support", None)
+    if real is None or not source_says("sglang.srt.layers.layernorm", "from vllm"):
+        yield
+        return
+    tools.cpu_has_amx_support = lambda: True
+    try:
+        yield
+    finally:
+        tools.cpu_has_amx_support = real
 
 
 def _build_on_cpu(kind: Any) -> None:
@@ -186,10 +218,22 @@ def load(config: Any, how: Any) -> Any:
 
 
 def class_of(config: Any) -> Any:
-    """The class that the engine's registry names for a config."""
+    """The class that the engine's registry names for a config.
+
+    Raises Unknown for one that is not in it because its file could not be imported here.
+    """
     from sglang.srt.model_loader.utils import get_model_architecture
 
-    return get_model_architecture(config)[0]
+    try:
+        return get_model_architecture(config)[0]
+    except ValueError:
+        names = config.hf_config.architectures or []
+        folder = Path(importlib.import_module("sglang.srt.models").__path__[0])
+        for file in folder.glob("*.py"):
+            text = file.read_text(encoding="utf-8")
+            if any(f"class {name}(" in text for name in names):
+                raise Unknown(f"{file.name}, which has {names[0]}, cannot be imported") from None
+        raise
 
 
 def use_native_kernels(model: torch.nn.Module) -> None:
