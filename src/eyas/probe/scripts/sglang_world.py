@@ -32,7 +32,6 @@ _ROTARY = (
     "sglang.srt.layers.rotary_embedding",
     "sglang.srt.layers.rotary_embedding.factory",
 )
-_CPU_FLAGS = ("_is_cpu", "_is_cpu_amx_available")
 _CPU_KERNELS = ("RMSNorm", "SiluAndMul", "GemmaRMSNorm", "GeluAndMul")
 
 
@@ -58,9 +57,10 @@ def import_engine() -> str:
         sglang_stubs.add("vllm")  # its rotation is imported where a layer is built
     for name in _GPU_BRANCHES:
         module = importlib.import_module(name)
-        for flag in _CPU_FLAGS:
-            if hasattr(module, flag):
-                setattr(module, flag, False)
+        module._is_cpu = False  # type: ignore[attr-defined]
+    for name, module in tuple(sys.modules.items()):
+        if name.startswith("sglang.") and "_is_cpu_amx_available" in vars(module):
+            module._is_cpu_amx_available = False  # type: ignore[attr-defined]
     for name in _ROTARY:
         module = optional(name, "__name__") and sys.modules[name]
         if module and hasattr(module, "get_rope_cpu"):  # knows one kind; a GPU's knows them all
