@@ -5,7 +5,7 @@ READY := $(VENV)/.ready
 # One thread and no spinning: the tests and the demo share small machines with other work.
 export OMP_WAIT_POLICY ?= PASSIVE
 
-.PHONY: demo test lint check format target
+.PHONY: demo test lint check format target record-probes
 
 demo: target
 	$(BIN)/eyas demo --plot acceptance.png
@@ -24,6 +24,10 @@ check: lint test
 format: $(READY)
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+
+# Asks the engines again what tests/probe/fixtures holds; installs those that are not there (GB).
+record-probes: $(READY)
+	$(BIN)/python -m tests.probe.record
 
 # The embedded target; a second call finds it in eyas's cache.
 target: $(READY)

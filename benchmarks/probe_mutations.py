@@ -151,7 +151,7 @@ def _resize(made: Mutant, random: Random) -> Changed:
     dtype, shape, data = made.tensors[name]
     axis = random.randrange(len(shape))
     size = shape[axis]
-    new = random.choice((size + 1, size - 1, size * 2, max(1, size // 2), size + 8, 0))
+    new = random.choice((size + 1, max(0, size - 1), size * 2, max(1, size // 2), size + 8, 0))
     sizes = [new if i == axis else s for i, s in enumerate(shape)]
     other = random.random()
     if other < 0.1:

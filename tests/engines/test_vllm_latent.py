@@ -62,6 +62,10 @@ def test_latent_attention_without_a_query_rank_is_refused() -> None:
 
 def test_every_scaled_rope_of_latent_attention_is_yarn() -> None:
     scaling = {"type": "linear", "factor": 4.0}
+    without = served(latent_config(rope_scaling=scaling), latent_shapes()).refusal
+    assert without.stage is Stage.CONSTRUCT
+    assert "has no original_max_position_embeddings" in without.message
+    scaling["original_max_position_embeddings"] = 64
     assert served(latent_config(rope_scaling=scaling), latent_shapes()).spec.rope.value.kind == (
         "deepseek_yarn"
     )

@@ -70,6 +70,9 @@ def _disagreements(served: Served, observed: Observed) -> Iterator[Disagreement]
             return
         yield from _tensors(served.landing, observed)
         yield from _parameters(served.landing, observed)
+        for line in served.landing.log:
+            if not any(line in printed for printed in observed.log):
+                yield Disagreement(subject="log", engine="does not print it", contract=line)
         for subject, theirs, ours in fact_disagreements(served, observed):
             yield Disagreement(subject=subject, engine=f"has {theirs}", contract=str(ours))
 

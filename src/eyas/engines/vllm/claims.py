@@ -26,7 +26,7 @@ TYPED = _claim(
     "a flat config is read by transformers' class for its model_type, whose fields are typed: a"
     " value of another type raises, a null one too where the field takes none",
     "vllm/transformers_utils/config.py",
-    "730-780",
+    "372-410",
 )
 SPECULATORS = _claim(
     "transformer_layer_config is the base, and of the top level draft_vocab_size,"
@@ -155,7 +155,12 @@ PLAIN_ATTRIBUTES = _claim(
     "the classes read sliding_window of a sliding layer, and the base of the rotary embedding, as"
     " plain attributes: one that is absent or null raises",
     "vllm/model_executor/models/llama.py",
-    "185-219",
+    "183-204",
+)
+GROUPS = _claim(
+    "attention asserts that its heads are a multiple of the key heads",
+    "vllm/model_executor/layers/attention/attention.py",
+    "329-331",
 )
 ROPE_TYPES = _claim(
     "a rope_type that get_rope does not know raises",
@@ -165,12 +170,12 @@ ROPE_TYPES = _claim(
 NULL_EPS = _claim(
     "a null rms_norm_eps is handed to the first norm that runs, which raises",
     "vllm/model_executor/layers/layernorm.py",
-    "100-140",
+    "57-92",
 )
 ARCHITECTURE_SIZES = _claim(
     "the sizes of a model's architecture are typed: a null one raises while the config is made",
-    "vllm/transformers_utils/model_arch_config_convertor.py",
-    "30-120",
+    "vllm/config/model_arch.py",
+    "16-44",
 )
 UNKNOWN_BIAS = _claim(
     "an unknown name that ends in .bias is skipped where the module before it is there, and raises"

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from eyas.checkpoint import TargetFacts
 from eyas.engines.capture import Capture, target_width
+from eyas.engines.config import ConfigView
 from eyas.engines.stop import Refused
 from eyas.engines.vllm import claims
 from eyas.engines.vllm.conditioning import require_captured
@@ -11,6 +14,19 @@ from eyas.engines.vllm.drafter import Drafter
 from eyas.spec import Stage
 
 _SLIDING = "sliding_attention"
+
+
+def as_built(config: ConfigView) -> ConfigView:
+    """The config once the model is built, which adds dflash_config to an eagle_config in place.
+
+    vLLM 0.32.0, vllm/model_executor/models/qwen3_dflash.py 451-452: the runner, which asks later,
+    then finds an eagle_config that is not empty.
+    """
+    name = "eagle_config"
+    if not isinstance(config.get(name), dict):
+        return config
+    added = {**config.table(name), **config.table("dflash_config")}
+    return replace(config, values={**config.values, name: added})
 
 
 def require_sliding(drafter: Drafter, runner: str) -> None:

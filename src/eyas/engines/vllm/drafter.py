@@ -66,7 +66,7 @@ def drafter_of(
     draft_vocab = config.whole(name if given else "vocab_size")
     sizes = sizes_of(config, draft_vocab_size=draft_vocab)
     _require_silu(config)
-    require_needed(config, built, nested=parsed.nested)
+    require_needed(config, built, sizes, nested=parsed.nested)
     llama = built in (DraftClass.LLAMA, DraftClass.EAGLE1)
     qkv_bias, out_bias = _biases(config, built)
     # The map is built against the target's own vocabulary (llama_eagle3.py 338-345).
@@ -159,10 +159,11 @@ def _input_norm(config: ConfigView) -> Fact[bool]:
 
 def _rope(config: ConfigView, built: DraftClass) -> Fact[Rope]:
     # The Qwen3 layer fills in its own theta where there is none (qwen3.py 188), as in a parsed
-    # speculators config; a flat one has transformers' 10000 by then.
+    # speculators config that has no table, not even a null one; others have transformers' 10000.
     nested = "norm_before_residual" in config.defaults
+    bare = not config.has("rope_parameters") and not config.has("rope_scaling")
     own = built in (DraftClass.QWEN3, DraftClass.DFLASH)
-    theta = _QWEN3_THETA if own and nested else None
+    theta = _QWEN3_THETA if own and nested and bare else None
     if nested and config.get("rope_parameters"):
         # No config class takes the older name for the newer one.
         config = config.without("rope_scaling")

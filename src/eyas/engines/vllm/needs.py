@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from eyas.engines.config import ConfigView
+from eyas.engines.sizes import Sizes
 from eyas.engines.stop import Refused
 from eyas.engines.vllm import claims
 from eyas.engines.vllm.architecture import DraftClass
@@ -20,12 +21,20 @@ _POSITIONS = "max_position_embeddings"
 _WINDOW = "sliding_window"
 
 
-def require_needed(config: ConfigView, built: DraftClass, *, nested: bool) -> None:
+def require_needed(config: ConfigView, built: DraftClass, sizes: Sizes, *, nested: bool) -> None:
     """Refuses a config that lacks what `built` reads; `nested` says that it is speculators'."""
+    name = "eagle_config"
+    if built is DraftClass.DFLASH and config.has(name) and config.get(name) is None:
+        raise Refused(
+            Stage.CONSTRUCT, f"{config.key(name)} is null, and DFlash adds to it", claims.DFLASH
+        )
+    if not sizes.num_layers.value:
+        return  # what follows is read by a layer
     if nested:
         _require_nested(config, built)
-    elif built in (DraftClass.LLAMA, DraftClass.EAGLE1, DraftClass.DEEPSEEK):
-        _require_theta(config)
+    _require_theta(config, nested=nested)
+    if built is not DraftClass.DEEPSEEK:
+        _require_groups(sizes)
     if built is DraftClass.DEEPSEEK:
         _require_own_length(config)
     _require_rope_type(config, nested=nested)
@@ -58,15 +67,27 @@ def _require_nested(config: ConfigView, built: DraftClass) -> None:
         )
 
 
+def _require_groups(sizes: Sizes) -> None:
+    heads, shared = sizes.num_heads, sizes.num_kv_heads
+    if not shared.value or heads.value % shared.value:
+        raise Refused(
+            Stage.CONSTRUCT,
+            f"{heads.key} is {heads.value}, no multiple of {shared.value} key heads",
+            claims.GROUPS,
+        )
+
+
 def _missing(config: ConfigView, name: str, why: str) -> Refused:
     return Refused(
         Stage.CONSTRUCT, f"{config.key(name)} is missing, and {why}", claims.PLAIN_ATTRIBUTES
     )
 
 
-def _require_theta(config: ConfigView) -> None:
-    table = _table(config)
+def _require_theta(config: ConfigView, *, nested: bool) -> None:
+    table = _table(config, nested=nested)
     null = config.has("rope_theta") and config.get("rope_theta") is None
+    if nested and not config.has("rope_parameters") and not config.has("rope_scaling"):
+        return  # nothing is put together, and the layer has a base of its own
     if null and "rope_theta" not in table:
         raise Refused(
             Stage.CONSTRUCT,

@@ -14,7 +14,7 @@ from eyas.engines.vllm.architecture import DraftClass, native_method
 from eyas.engines.vllm.boundaries import capture_of
 from eyas.engines.vllm.conditioning import captures, conditioning_of, require_width
 from eyas.engines.vllm.config import draft_config, is_speculators
-from eyas.engines.vllm.dflash import require_dflash_width, require_sliding
+from eyas.engines.vllm.dflash import as_built, require_dflash_width, require_sliding
 from eyas.engines.vllm.drafter import Drafter, drafter_of
 from eyas.engines.vllm.launch import CONTEXT, CONTEXT_KEY, method_of
 from eyas.engines.vllm.loader import load, load_dflash, load_eagle1
@@ -145,7 +145,7 @@ class _Reading(Answer):
             why="a drafter of blocks",
             lacks="eyas accounts for its tensors alone",
         )
-        capture = capture_of(drafter.config, self.runner, self.target)
+        capture = capture_of(as_built(drafter.config), self.runner, self.target)
         self.claims += [claims.DFLASH, claims.DFLASH_WIDTH, *capture.claims, claims.SUPPORTS_EAGLE3]
         require_sliding(drafter, self.runner)
         tensors = self.checkpoint.tensors

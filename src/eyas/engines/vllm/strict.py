@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from eyas.engines.stop import Refused
 from eyas.engines.vllm import claims
@@ -80,7 +80,7 @@ def require_typed(config: Mapping[str, object], file: str) -> None:
             claims.TYPED,
         )
     require_layer_types(config, config.get("num_hidden_layers"), file)
-    require_complete_rope(config, file)
+    require_complete_rope(config, file, ("rope_scaling", "rope_parameters"))
 
 
 def require_layer_types(config: Mapping[str, object], layers: object, file: str) -> None:
@@ -116,9 +116,9 @@ _ARCHITECTURE_SIZES = (
 )
 
 
-def require_complete_rope(config: Mapping[str, object], file: str) -> None:
-    """Refuses a scaled rotary embedding without its numbers."""
-    name = next((n for n in ("rope_scaling", "rope_parameters") if config.get(n)), None)
+def require_complete_rope(config: Mapping[str, object], file: str, names: Sequence[str]) -> None:
+    """Refuses a scaled rotary embedding without its numbers; the first of `names` counts."""
+    name = next((n for n in names if config.get(n)), None)
     table = config.get(name) if name else None
     if not isinstance(table, dict):
         return
@@ -136,6 +136,7 @@ def require_sized(layer: Mapping[str, object], file: str) -> None:
     for name in _ARCHITECTURE_SIZES:
         if name in layer and layer[name] is None:
             raise Refused(Stage.CONFIG, f"{place}.{name} is null", claims.ARCHITECTURE_SIZES)
+    require_complete_rope(layer, place, ("rope_parameters", "rope_scaling"))
     require_layer_types(layer, layer.get("num_hidden_layers"), place)
     if "rms_norm_eps" in layer and layer["rms_norm_eps"] is None:
         raise Refused(Stage.FIRST_REQUEST, f"{place}.rms_norm_eps is null", claims.NULL_EPS)

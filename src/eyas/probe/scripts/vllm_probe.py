@@ -104,7 +104,6 @@ class Engine:
         self._once = [getattr(logger, name) for name in dir(logger) if name.endswith("_once")]
         self._joined = False
         self.lines = Warnings()
-        logging.getLogger("vllm").addHandler(self.lines)
 
     def record(self, job: dict[str, Any], folder: Path) -> dict[str, Any]:
         """The record of one drafter."""
@@ -124,6 +123,10 @@ class Engine:
             "overwritten": probe.overwritten,
             "log": self.lines.lines,
         }
+
+    def listen(self) -> None:
+        """Collect warnings from here on: vLLM configures its logging late, and drops handlers."""
+        logging.getLogger("vllm.model_executor").addHandler(self.lines)
 
     def join_world(self, config: Any) -> None:
         """A gloo world of one, made with the first config and kept."""
@@ -168,6 +171,7 @@ class Probe:
                 self.runner = "v1"
         self._facts_of_config(speculative)
         self.engine.join_world(config)
+        self.engine.listen()
         drafter = self._built(config)
         self._load(config, drafter)
         target = self._target(config)
@@ -183,6 +187,7 @@ class Probe:
 
         launch = self.job["launch"]
         speculative: dict[str, Any] = {"model": str(copy), "num_speculative_tokens": _STEPS}
+        speculative |= _locked(copy, launch)
         if launch.get("method", "auto") != "auto":
             speculative["method"] = launch["method"]
         if "parallel_drafting" in launch:
@@ -323,6 +328,24 @@ class Probe:
                 return
             last, _ = drafter(tokens, positions, states)
             drafter.compute_logits(last)
+
+
+def _locked(copy: Path, launch: dict[str, str]) -> dict[str, Any]:
+    """What `vllm serve` on a speculators directory settles by itself, by its own code.
+
+    Only where the launch leaves it open: the method, and drafting in parallel of a peagle.
+    """
+    from vllm.transformers_utils.config import maybe_override_with_speculators
+
+    config = json.loads((copy / "config.json").read_text(encoding="utf-8"))
+    if config.get("model_type") is not None or config.get("speculators_config") is None:
+        return {}
+    peagle = config.get("speculators_model_type") == "peagle"
+    if launch.get("method") != "auto" and not (peagle and "parallel_drafting" not in launch):
+        return {}
+    _, _, settled = maybe_override_with_speculators(str(copy), None, False)
+    names = ("method", "parallel_drafting")
+    return {name: settled[name] for name in names if name in (settled or {})}
 
 
 def _join_in_v1(config: Any, drafter: Any, target: Any) -> bool:
