@@ -105,7 +105,7 @@ def record_of(library: Library, file: str) -> dict[str, Any]:
     with os.fdopen(ours, "r", encoding="utf-8", errors="replace") as pipe:
         lines = pipe.read().splitlines()
     _, status = os.waitpid(child, 0)
-    return _record(library.version, lines, status)
+    return record(library.version, lines, status)
 
 
 def _tell(library: Library, file: str, descriptor: int) -> None:
@@ -118,7 +118,8 @@ def _tell(library: Library, file: str, descriptor: int) -> None:
         os._exit(0)
 
 
-def _record(version: str, lines: list[str], status: int) -> dict[str, Any]:
+def record(version: str, lines: list[str], status: int) -> dict[str, Any]:
+    """The record of a child that told `lines` and ended with `status`, as waitpid has it."""
     facts: dict[str, Any] = {}
     log: list[str] = []
     raised = False

@@ -28,7 +28,7 @@ def understood(words: list[str]) -> dict[str, Any]:
     """What the parser and the checks after it make of a launch line."""
     from sglang.srt.server_args import ServerArgs, prepare_server_args
 
-    variables, arguments = _split(words)
+    variables, arguments = split(words)
     with _environment(variables):
         said = io.StringIO()
         try:
@@ -48,7 +48,7 @@ def understood(words: list[str]) -> dict[str, Any]:
     return {"error": None, "given": given, "variables": variables}
 
 
-def _split(words: list[str]) -> tuple[dict[str, str], list[str]]:
+def split(words: list[str]) -> tuple[dict[str, str], list[str]]:
     """Environment variables, and the arguments behind the command."""
     variables: dict[str, str] = {}
     rest = list(words)

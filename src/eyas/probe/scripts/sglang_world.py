@@ -32,6 +32,7 @@ _ROTARY = (
     "sglang.srt.layers.rotary_embedding",
     "sglang.srt.layers.rotary_embedding.factory",
 )
+_FROM_VLLM = "from vllm.model_executor.layers.layernorm import"
 _CPU_KERNELS = ("RMSNorm", "SiluAndMul", "GemmaRMSNorm", "GeluAndMul")
 
 
@@ -85,7 +86,7 @@ def _with_amx() -> Iterator[None]:
     """SGLang up to 0.5.7 imports its norms from vLLM where a CPU has no AMX: let it have."""
     tools = importlib.import_module("sglang.srt.utils")
     real = getattr(tools, "cpu_has_amx_support", None)
-    if real is None or not source_says("sglang.srt.layers.layernorm", "from vllm"):
+    if real is None or not source_says("sglang.srt.layers.layernorm", _FROM_VLLM):
         yield
         return
     tools.cpu_has_amx_support = lambda: True
