@@ -62,9 +62,12 @@ def test_a_stub_that_is_called_while_loading_is_told_even_where_that_is_caught(
     unknown = importlib.import_module("outcome").Unknown
     kernel = importlib.import_module("no_such_kernels").pack
     kernel()  # while the engine is imported
-    with pytest.raises(unknown, match=r"no_such_kernels\.pack is not installed"), stubs.forbid():
-        with contextlib.suppress(stubs.StubCalled):
-            kernel()
+    with (
+        pytest.raises(unknown, match=r"no_such_kernels\.pack is not installed"),
+        stubs.forbid(),
+        contextlib.suppress(stubs.StubCalled),
+    ):
+        kernel()
     with stubs.forbid():
         pass
 

@@ -19,7 +19,8 @@ MODEL_TYPE = claim(
 STRICT_TYPES = claim(
     "the draft config is a strict dataclass of transformers from 5.6.0 on, which 0.5.11 requires:"
     " a value of another type than its field's raises, null and a whole number for a real one too,"
-    " and so does a hidden_size that is no multiple of num_attention_heads"
+    " and so do a hidden_size that is no multiple of num_attention_heads and as many layer_types as"
+    " there are no layers"
     " (transformers 5.19.0, models/llama/configuration_llama.py:64-99)",
     "sglang/srt/utils/hf_transformers/config.py",
     "228",

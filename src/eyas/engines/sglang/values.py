@@ -43,6 +43,8 @@ def require_values(config: ConfigView, contract: Contract) -> None:
         raise _refusal(
             config, "hidden_size", f"must be a multiple of {heads} heads", _claim(contract)
         )
+    if contract.strict_types:
+        _require_layer_types(config)
     for name in ("torch_dtype", "dtype"):
         value = config.get(name)
         if isinstance(value, str) and value.removeprefix("torch.") not in _DTYPES:
@@ -100,6 +102,18 @@ def _is(value: object, wanted: tuple[type, ...]) -> bool:
     if isinstance(value, bool):
         return bool in wanted
     return isinstance(value, wanted)
+
+
+def _require_layer_types(config: ConfigView) -> None:
+    """The parser counts the layers' types, which SGLang's classes then do not read."""
+    types, layers = config.get("layer_types"), config.whole("num_hidden_layers")
+    if isinstance(types, list) and len(types) != layers.value:
+        raise Refused(
+            Stage.CONFIG,
+            f"{config.key('layer_types')} has {len(types)} entries, and {layers.key} is"
+            f" {layers.value}",
+            claims.STRICT_TYPES,
+        )
 
 
 def _require_computable(config: ConfigView, contract: Contract) -> None:

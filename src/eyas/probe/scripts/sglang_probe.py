@@ -98,6 +98,7 @@ class Probe:
         self.held: dict[str, tuple[tuple[int, ...], list[Segment], str]] = {}
         self.consumed: dict[str, list[Segment]] = {}
         self.overwritten: dict[str, str] = {}
+        self.log: list[str] = []
 
     def run(self) -> None:
         """To the drafter's first layer, or Stopped."""
@@ -134,6 +135,7 @@ class Probe:
             kind = sglang_world.class_of(config)
             self.architecture = kind.__name__
         real = kind.load_weights
+        self.engine.lines.lines = []  # what was said of the launch says nothing of weights
 
         def watched(model: Any, weights: Iterable[tuple[str, torch.Tensor]]) -> Any:
             torch.use_deterministic_algorithms(False)
@@ -149,6 +151,7 @@ class Probe:
         finally:
             torch.use_deterministic_algorithms(False)
             kind.load_weights = real
+            self.log = self.engine.lines.lines
 
     def _watch(self, model: Any, weights: Iterable[tuple[str, torch.Tensor]], real: Any) -> Any:
         parameters = dict(model.named_parameters())
@@ -251,7 +254,6 @@ class Engine:
 
     def record(self, job: dict[str, Any], folder: Path) -> dict[str, Any]:
         """The record of one drafter."""
-        self.lines.lines = []
         probe = Probe(self, job, folder)
         outcome = outcome_of(probe.run)
         if outcome["error"] and outcome["error"]["type"] in _NOT_HERE:
@@ -265,7 +267,7 @@ class Engine:
             "facts": probe.facts,
             **described(probe.held, probe.consumed, probe.codes),
             "overwritten": probe.overwritten,
-            "log": self.lines.lines,
+            "log": probe.log,
         }
 
 
