@@ -256,8 +256,11 @@ class Engine:
         """The record of one drafter."""
         probe = Probe(self, job, folder)
         outcome = outcome_of(probe.run)
-        if outcome["error"] and outcome["error"]["type"] in _NOT_HERE:
-            outcome |= {"status": "unknown", "stage": None}
+        error = outcome["error"]
+        if error is not None:
+            error["message"] = error["message"].replace(f"{folder}/", "")  # another each time
+            if error["type"] in _NOT_HERE:
+                outcome |= {"status": "unknown", "stage": None}
         return {
             "engine": "sglang",
             "version": self.version,
@@ -267,7 +270,7 @@ class Engine:
             "facts": probe.facts,
             **described(probe.held, probe.consumed, probe.codes),
             "overwritten": probe.overwritten,
-            "log": probe.log,
+            "log": [line.replace(f"{folder}/", "") for line in probe.log],
         }
 
 
