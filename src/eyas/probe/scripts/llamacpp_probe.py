@@ -42,7 +42,8 @@ class Library:
     def __init__(self) -> None:
         import xllamacpp
 
-        self.version = importlib.metadata.version("xllamacpp")
+        # 2026.10.11549 carries build 11549, which llama.cpp itself calls b11549.
+        self.version = "b" + importlib.metadata.version("xllamacpp").rpartition(".")[2]
         module = Path(xllamacpp.__file__).parent
         self.calls = ctypes.CDLL(str(next(module.glob("xllamacpp*.so"))))
         for name, result, arguments in (
