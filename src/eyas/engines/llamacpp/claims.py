@@ -48,9 +48,10 @@ TOKENIZER = claim(
     "1945-1963",
 )
 MERGES = claim(
-    "a gpt2 tokenizer without merges raises while the vocabulary is loaded (run with build 11549)",
+    "a gpt2 tokenizer without merges raises while the vocabulary is loaded (run with build 11549,"
+    " not read: the lines are those where a vocabulary is loaded)",
     "src/llama-vocab.cpp",
-    "1997-2003",
+    "1945-1963",
 )
 TENSORS = claim(
     "fc, output_norm, the norms and matrices of every block, and with norm_before_fc"

@@ -29,16 +29,16 @@ UNTYPED = claim(
     "before transformers 5.6.0 the draft config is not checked for types: null is no default and"
     " raises where it is first computed with, sizes and heads in the config itself, and a null"
     " quantization_config where it is turned into a table"
-    " (transformers 4.57.1, models/llama/configuration_llama.py:140-203)",
+    " (transformers 4.57.1, models/llama/configuration_llama.py:205-214)",
     "sglang/srt/utils/hf_transformers_utils.py",
-    "200-300",
+    "213, 276",
     "0.5.8",
 )
 SCALING_PARSED = claim(
     "transformers checks rope_scaling as it parses the config: one without a kind, or without the"
     " numbers of its kind, raises (transformers 4.57.1, modeling_rope_utils.py)",
     "sglang/srt/utils/hf_transformers_utils.py",
-    "200-300",
+    "213, 276",
     "0.5.8",
 )
 SCALING_TYPED = claim(
@@ -69,7 +69,7 @@ EAGLE_TABLE = claim(
     "eagle_config is asked for its keys wherever it is not empty: one that is no table raises"
     " (up to 0.5.16 only where num_aux_hidden_states is not given)",
     _EAGLE3,
-    "169-189",
+    "159-174",
 )
 NULL_HEAD = claim(
     "draft_vocab_size is handed to the head as it is, and null raises",
@@ -317,12 +317,12 @@ def scaling(contract: Contract) -> Claim:
             "a kind of RoPE scaling that is not in the list raises, and so does a base of null;"
             " what else is absent has a default",
             "sglang/srt/layers/rotary_embedding/factory.py",
-            "193-437",
+            "192-438",
         )
     return claim(
         "a kind of RoPE scaling that is not in the list raises, and so does one without"
         " original_max_position_embeddings, which is looked up without a default",
         "sglang/srt/layers/rotary_embedding.py",
-        "2591-2742",
+        "2592-2739",
         "0.5.8",
     )
