@@ -19,6 +19,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from benchmarks.probe_mutations import Mutant, mutant, reflagged, sound_drafters
+from benchmarks.probe_targets import retargeted
 
 from eyas.checkpoint import open_checkpoint, open_target
 from eyas.engines import Launch
@@ -58,6 +59,8 @@ def main(arguments: list[str]) -> int:
         else:
             count, seed = range(options.count), options.seed
             mutants = [mutant(originals, seed, i, engine.runners) for i in count]
+            if name == "sglang":
+                mutants = [retargeted(made, seed) for made in mutants]
             kept = options.out / f"{options.engine}-seed{seed}.jsonl"
         options.out.mkdir(parents=True, exist_ok=True)
         records = _observed(mutants, interpreter, kept, Path(folder))
@@ -108,12 +111,13 @@ def _job(made: Mutant, engine: str, folder: Path) -> Job:
     target = _target(made, folder / "targets" / str(made.number))
     place = folder / "jobs" / str(made.number)
     place.mkdir(parents=True)
+    launch = _launch(made, engine)
     try:
         checkpoint = open_checkpoint(directory)
-        job = job_of(engine, made.runner, checkpoint, open_target(target), _launch(made), place)
+        job = job_of(engine, made.runner, checkpoint, open_target(target), launch, place)
     except EyasError:  # what eyas does not open the engine may
-        launch = {"method": made.method or "eagle3"}
-        return Job(draft=directory, target=target, location=".", launch=launch, runner=made.runner)
+        typed = dict(launch.settings)
+        return Job(draft=directory, target=target, location=".", launch=typed, runner=made.runner)
     return replace(job, location=f"m{made.number}")
 
 
@@ -123,7 +127,10 @@ def _target(made: Mutant, directory: Path) -> Path:
     return directory
 
 
-def _launch(made: Mutant) -> Launch:
+def _launch(made: Mutant, engine: str) -> Launch:
+    """How `made` is launched: SGLang knows two algorithms, vLLM a method by name."""
+    if engine == "sglang":
+        return Launch.parse(["speculative_algorithm=EAGLE"] if made.method == "eagle" else [])
     return Launch.parse([] if made.method is None else [f"method={made.method}"])
 
 
@@ -147,13 +154,13 @@ def _lines(answer: Answer) -> list[str]:
 def _answer(made: Mutant, record: Record, place: Path) -> Answer:
     checkpoint = open_checkpoint(made.write(place / f"m{made.number}"))
     target = open_target(_target(made, place / "target"))
-    return compared(record, made.runner, checkpoint, target, _launch(made))
+    return compared(record, made.runner, checkpoint, target, _launch(made, record["engine"]))
 
 
 def _write(made: Mutant, record: Record, place: Path, file: Path) -> None:
     file.parent.mkdir(parents=True, exist_ok=True)
     checkpoint = open_checkpoint(place / f"m{made.number}")
-    launch = dict(_launch(made).settings)
+    launch = dict(_launch(made, record["engine"]).settings)
     write_fixture(file, checkpoint, open_target(place / "target"), launch, made.runner, record)
 
 

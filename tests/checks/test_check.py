@@ -122,8 +122,12 @@ def test_an_assumed_theta_is_a_warning_with_the_target_beside_it(
 ) -> None:
     draft = make_drafter()
     config = json.loads((draft / "config.json").read_text())
-    del config["rope_theta"]  # a null one, vLLM would not start with
-    (draft / "config.json").write_text(json.dumps(config))
+    (draft / "config.json").write_text(json.dumps(config | {"rope_theta": None}))
+    refused = report(draft, NEW)
+    assert [f.code for f in refused.findings if f.severity is Severity.ERROR] == ["C101"]
+    (draft / "config.json").write_text(
+        json.dumps({key: value for key, value in config.items() if key != "rope_theta"})
+    )
     assert codes(report(draft, NEW), Severity.WARNING) == ["N506"]
     other = make_target(tmp_path / "other", rope_parameters={"rope_theta": 500000})
     found = report(draft, NEW, VLLM, target=other)

@@ -47,6 +47,7 @@ def keys(**changes: Any) -> dict[str, Any]:
     found = {
         "general.architecture": "eagle3",
         "tokenizer.ggml.model": "gpt2",
+        "tokenizer.ggml.merges": ["t1 t2"],
         "tokenizer.ggml.tokens": [f"t{i}" for i in range(V)],
         "eagle3.context_length": 128,
         "eagle3.embedding_length": H,

@@ -92,7 +92,7 @@ def test_a_speculators_config_is_refused_at_parsing() -> None:
         ({"draft_vocab_size": None}, Stage.CONSTRUCT),
         ({"architectures": ["Eagle3DraftModel"]}, Stage.CONSTRUCT),
         ({"architectures": []}, Stage.CONFIG),
-        ({"hidden_size": "wide"}, Stage.CONSTRUCT),
+        ({"hidden_size": "wide"}, Stage.CONFIG),
         ({"draft_vocab_size": VD + 1}, Stage.LOAD),
         (ids(2, 4, 6, 8), Stage.LOAD),
         ({"num_hidden_layers": 2}, None),
@@ -278,8 +278,11 @@ def test_when_the_flags_of_3_1_came(
     assert (conditioning.fc_norm.value, conditioning.input_norm.value) == (fc_norm, input_norm)
 
 
+YARN = {"rope_theta": 7.0, "rope_type": "yarn", "factor": 2.0}
+
+
 def test_rope_parameters_are_unknown_to_transformers_4() -> None:
-    config = flat_config(rope_theta=None, rope_parameters={"rope_theta": 7.0, "rope_type": "yarn"})
+    config = flat_config(rope_theta=None, rope_parameters=YARN)
     old = served("0.5.8", config, shapes()).spec.rope
     assert (old.value.theta, old.value.kind, old.origin) == (10000.0, "default", Origin.ASSUMED)
     new = served(NEW, config, shapes()).spec.rope

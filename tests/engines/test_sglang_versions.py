@@ -94,9 +94,12 @@ def test_a_rope_of_ones_is_read() -> None:
     assert served("0.5.23", config, shapes()).refusal is None
 
 
+LENGTH = {"original_max_position_embeddings": 64}
+
+
 @pytest.mark.parametrize(("version", "kind"), [("0.5.1", "yarn"), ("0.5.2", "default")])
 def test_sections_make_the_default_rope_from_0_5_2_on(version: str, kind: str) -> None:
-    scaling = {"type": "yarn", "factor": 2.0, "mrope_section": [1, 1]}
+    scaling = {"type": "yarn", "factor": 2.0, "mrope_section": [1, 1]} | LENGTH
     rope = served(version, flat_config(rope_scaling=scaling), shapes()).spec.rope
     assert rope.value.kind == kind
 

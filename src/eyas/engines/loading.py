@@ -58,6 +58,13 @@ class Loading:
         self._seen[tensor.name] = tensor
         self._fates[tensor.name] = (fate, reason)
 
+    def consume(self, tensor: TensorHeader, reason: str) -> None:
+        """Record that `tensor` is turned into something else, which the next such one replaces."""
+        for name, (fate, _) in self._fates.items():
+            if fate is Fate.CONSUMED:
+                self._fates[name] = (Fate.LOST, f"{tensor.name} is read later and takes its place")
+        self.leave(tensor, Fate.CONSUMED, reason)
+
     def log(self, line: str) -> None:
         """Record a line that the engine itself would print."""
         self._log.append(line)

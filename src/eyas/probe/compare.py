@@ -58,6 +58,8 @@ def _disagreements(served: Served, observed: Observed) -> Iterator[Disagreement]
         yield different
         return
     ended = observed.raised
+    if not observed.parameters and not observed.tensors:
+        return  # llama.cpp loads all of a file or none, and its probe sees no more
     if ended is None or ended.stage in (Stage.JOIN, Stage.FIRST_REQUEST):
         if served.landing is None and served.refusal is not None:
             return  # it says that the engine raises, and where: that is met
@@ -104,6 +106,8 @@ def _tensors(landing: Landing, observed: Observed) -> Iterator[Disagreement]:
                     subject=f"tensor {name}", engine=f"has it {theirs.fate}", contract="nothing"
                 )
             continue
+        if not tensor.elements:
+            continue  # nothing of it could be found again
         fate = theirs.fate
         told = tensor.fate.value
         if tensor.fate in _NOWHERE:
@@ -157,6 +161,8 @@ def _parameters(landing: Landing, observed: Observed) -> Iterator[Disagreement]:
                     engine=f"has {wrong}",
                     contract=_told(segment),
                 )
+        if observed.raised is not None and observed.raised.stage == Stage.JOIN:
+            continue  # how far it came with the target's matrices is of no account
         replaced = None if told.replaced is None else told.replaced.what
         if replaced != observed.overwritten.get(name):
             yield Disagreement(

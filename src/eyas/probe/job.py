@@ -59,8 +59,10 @@ def job_of(
     known = engine_named(engine)
     if known is None:
         raise EngineError(f"eyas knows no engine {engine!r}")
-    if known.name == "vllm" and target is None:
-        raise UsageError("vLLM builds a drafter beside its target", hint="add --target TARGET")
+    if known.name != "llamacpp" and target is None:
+        raise UsageError(
+            f"{known.name} builds a drafter beside its target", hint="add --target TARGET"
+        )
     others = {other.name: other.launch_keys for other in ENGINES if other is not known}
     settings = launch.for_engine(known.name, known.launch_keys, others)
     launched = dict(settings)
@@ -77,9 +79,9 @@ def job_of(
 
 def _files(checkpoint: Checkpoint, workplace: Path) -> Path:
     if checkpoint.format is Format.GGUF:
-        return checkpoint.directory / checkpoint.config_file
+        return (checkpoint.directory / checkpoint.config_file).absolute()
     if not checkpoint.remote:
-        return checkpoint.directory
+        return checkpoint.directory.absolute()
     headers = {name: (t.dtype, t.shape) for name, t in checkpoint.tensors.items()}
     maps = [n for n, (dtype, shape) in headers.items() if dtype in _MAPS and len(shape) == 1]
     contents = {name: checkpoint.read_bytes(name) for name in maps}

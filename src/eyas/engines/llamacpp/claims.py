@@ -47,6 +47,12 @@ TOKENIZER = claim(
     "src/llama-vocab.cpp",
     "1945-1963",
 )
+MERGES = claim(
+    "a gpt2 tokenizer without merges raises while the vocabulary is loaded (run with build 11549,"
+    " not read: the lines are those where a vocabulary is loaded)",
+    "src/llama-vocab.cpp",
+    "1945-1963",
+)
 TENSORS = claim(
     "fc, output_norm, the norms and matrices of every block, and with norm_before_fc"
     " enc.output_norm are needed; output, token_embd, d2t and rope_freqs are not; there is no"

@@ -14,6 +14,7 @@ from eyas.spec import Claim, Fact, Rope, Stage, assumed, declared, inferred
 
 ARCHITECTURE = "general.architecture"
 _TOKENIZER, _TOKENS = "tokenizer.ggml.model", "tokenizer.ggml.tokens"
+_MERGES = "tokenizer.ggml.merges"
 _IDS = "target_layers"
 _PREFIX = "eagle3."
 
@@ -64,8 +65,7 @@ def keys_of(checkpoint: Checkpoint, version: str, target_layers: int | None) -> 
         )
     values = {name: raw[key] for name, key in _NAMES.items() if key in raw}
     values["hidden_act"] = "silu"
-    if raw.get(_TOKENIZER) is None:
-        raise _missing(f"{file} :: {_TOKENIZER}", claims.TOKENIZER)
+    _require_tokenizer(raw, file)
     tokens = _count(raw.get(_TOKENS))
     if tokens is not None:
         values["vocab_size"] = tokens
@@ -83,6 +83,20 @@ def keys_of(checkpoint: Checkpoint, version: str, target_layers: int | None) -> 
         if not view.has(name):
             raise _missing(view.key(name), claims.EAGLE3_KEYS)
     return view
+
+
+def _require_tokenizer(raw: Mapping[str, object], file: str) -> None:
+    if raw.get(_TOKENIZER) is None:
+        raise _missing(f"{file} :: {_TOKENIZER}", claims.TOKENIZER)
+    if raw[_TOKENIZER] == "gpt2" and raw.get(_MERGES) is None:
+        raise _missing(f"{file} :: {_MERGES}", claims.MERGES)
+
+
+def require_counted(view: ConfigView) -> None:
+    """Refuse a file without a count that is 0 where absent: no tensor has 0 rows."""
+    for name in ("intermediate_size", "num_attention_heads"):
+        if not view.has(name):
+            raise Refused(Stage.LOAD, f"{view.key(name)} is missing and counts as 0", claims.SHAPES)
 
 
 def _count(tokens: object) -> object:

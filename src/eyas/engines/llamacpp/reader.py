@@ -9,7 +9,13 @@ from eyas.engines.answer import Answer
 from eyas.engines.config import ConfigView
 from eyas.engines.launch import Settings, context_of
 from eyas.engines.llamacpp import claims
-from eyas.engines.llamacpp.keys import boundaries_of, keys_of, rope_of, vocabulary_of
+from eyas.engines.llamacpp.keys import (
+    boundaries_of,
+    keys_of,
+    require_counted,
+    rope_of,
+    vocabulary_of,
+)
 from eyas.engines.llamacpp.launch import CONTEXT
 from eyas.engines.llamacpp.loader import EMBEDDING, HEAD, MAP, Wanted, load
 from eyas.engines.llamacpp.targets import require_capture
@@ -72,6 +78,7 @@ def read(
 
 
 def _sizes(view: ConfigView, checkpoint: Checkpoint) -> Sizes:
+    require_counted(view)
     vocab = vocabulary_of(view)
     header = checkpoint.tensors.get(MAP)
     draft_vocab = vocab

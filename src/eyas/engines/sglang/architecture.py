@@ -30,6 +30,7 @@ _UNREGISTERED = frozenset(
     {
         "Eagle3DraftModel",
         "Eagle3Speculator",
+        "EagleLlamaForCausalLM",
         "Eagle3LlamaForCausalLM",
         "Eagle3Qwen3ForCausalLM",
         "LlamaEagle3DraftModel",
@@ -47,6 +48,8 @@ def model_class(config: ConfigView, checkpoint: Checkpoint, contract: Contract) 
     """
     names = config.get("architectures")
     key = config.key("architectures")
+    if isinstance(names, str) and names:
+        raise NotCovered(f"{key} is a word, and what SGLang makes of one is not read")
     if not isinstance(names, list) or not names or not isinstance(names[0], str):
         raise Refused(Stage.CONFIG, f"{key} names no architecture", claims.ARCHITECTURE)
     name = names[0]

@@ -9,11 +9,12 @@ from eyas.engines.capture import Capture, default_count
 from eyas.engines.config import layer_ids
 from eyas.engines.sglang import claims
 from eyas.engines.sglang.contract import Contract
-from eyas.engines.stop import NotCovered
+from eyas.engines.stop import NotCovered, Refused
 from eyas.engines.version import version_of
-from eyas.spec import Boundaries, Claim, DefaultBoundaries, Fact, assumed, declared
+from eyas.spec import Boundaries, Claim, DefaultBoundaries, Fact, Stage, assumed, declared
 
-_KEY = "config.json :: eagle_config.eagle_aux_hidden_state_layer_ids"
+_IDS = "eagle_aux_hidden_state_layer_ids"
+_KEY = f"config.json :: eagle_config.{_IDS}"
 
 # Architectures whose set_eagle3_layers_to_capture is deepseek_v2's or a copy of it.
 _FIRST_ID_DECIDES = frozenset(
@@ -38,11 +39,7 @@ def capture_of(
     stop: Callable[[str], Exception],
 ) -> Capture:
     """What is captured for a drafter with this `eagle_config`."""
-    raw = (
-        eagle_config.get("eagle_aux_hidden_state_layer_ids")
-        if isinstance(eagle_config, dict)
-        else None
-    )
+    raw = eagle_config.get(_IDS) if isinstance(eagle_config, dict) else None
     if raw == []:
         raise NotCovered(f"{_KEY} is an empty list, for which SGLang captures nothing")
     ids = layer_ids(raw, _KEY, stop)
@@ -86,6 +83,34 @@ _CAPTURES_END = {
     "MiniMaxM3SparseForCausalLM": "0.5.23",
     "MiniMaxM3SparseForConditionalGeneration": "0.5.23",
 }
+
+
+# The first version whose target marks the layers themselves, by architecture.
+_MARKS_LAYERS = {
+    "Qwen2MoeForCausalLM": "0.5.4.post2",
+    "Qwen3MoeForCausalLM": "0.5.4.post2",
+    "Qwen3NextForCausalLM": "0.5.9",
+    "MellumForCausalLM": "0.5.16",
+}
+
+
+def require_layers(eagle_config: object, contract: Contract, target: TargetFacts | None) -> None:
+    """Refuse ids for which a target marks a layer that it does not have."""
+    if target is None or not target.architectures or target.num_layers is None:
+        return
+    first = _MARKS_LAYERS.get(target.architectures[0])
+    ids = eagle_config.get(_IDS) if isinstance(eagle_config, dict) else None
+    if first is None or contract.number < version_of(first) or not isinstance(ids, list):
+        return
+    layers = target.num_layers
+    beyond = [i for i in ids if not -layers <= i + 1 < layers]
+    if beyond:
+        raise Refused(
+            Stage.JOIN,
+            f"{_KEY} has {beyond[0]}, for which this target marks layer {beyond[0] + 1} of"
+            f" {layers}, counted from 0",
+            claims.MARKED_LAYERS,
+        )
 
 
 def _captures_end(architecture: str, contract: Contract) -> bool:

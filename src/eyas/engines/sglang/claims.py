@@ -16,6 +16,37 @@ MODEL_TYPE = claim(
     "sglang/srt/utils/hf_transformers/config.py",
     "228",
 )
+STRICT_TYPES = claim(
+    "the draft config is a strict dataclass of transformers from 5.6.0 on, which 0.5.11 requires:"
+    " a value of another type than its field's raises, null and a whole number for a real one too,"
+    " and so do a hidden_size that is no multiple of num_attention_heads and as many layer_types as"
+    " there are no layers"
+    " (transformers 5.19.0, models/llama/configuration_llama.py:64-99)",
+    "sglang/srt/utils/hf_transformers/config.py",
+    "228",
+)
+UNTYPED = claim(
+    "before transformers 5.6.0 the draft config is not checked for types: null is no default and"
+    " raises where it is first computed with, sizes and heads in the config itself, and a null"
+    " quantization_config where it is turned into a table"
+    " (transformers 4.57.1, models/llama/configuration_llama.py:205-214)",
+    "sglang/srt/utils/hf_transformers_utils.py",
+    "213, 276",
+    "0.5.8",
+)
+SCALING_PARSED = claim(
+    "transformers checks rope_scaling as it parses the config: one without a kind, or without the"
+    " numbers of its kind, raises (transformers 4.57.1, modeling_rope_utils.py)",
+    "sglang/srt/utils/hf_transformers_utils.py",
+    "213, 276",
+    "0.5.8",
+)
+SCALING_TYPED = claim(
+    "transformers checks rope_parameters, and rope_scaling as that, when it parses the config: one"
+    " without the numbers of its kind raises (transformers 5.19.0, modeling_rope_utils.py)",
+    "sglang/srt/utils/hf_transformers/config.py",
+    "228",
+)
 ARCHITECTURE = claim(
     "the model class is looked up by architectures[0]; a name that is not registered raises"
     ' "Cannot find model module"',
@@ -33,6 +64,12 @@ SIZES = claim(
     " target_hidden_size counts as given even when it is null",
     _EAGLE3,
     "151-167",
+)
+EAGLE_TABLE = claim(
+    "eagle_config is asked for its keys wherever it is not empty: one that is no table raises"
+    " (up to 0.5.16 only where num_aux_hidden_states is not given)",
+    _EAGLE3,
+    "159-174",
 )
 NULL_HEAD = claim(
     "draft_vocab_size is handed to the head as it is, and null raises",
@@ -126,6 +163,12 @@ LAST_OUTPUT = claim(
     "sglang/srt/models/llama.py",
     "486-494",
 )
+MARKED_LAYERS = claim(
+    "Qwen2-MoE and what is built on it mark the layers to capture one by one: an id beyond the last"
+    " layer's raises IndexError, where other targets leave it out",
+    "sglang/srt/models/qwen2_moe.py",
+    "1153-1156",
+)
 GRAPH_RESET = claim(
     "CUDA graphs are captured after set_eagle3_layers_to_capture() without ids and before the"
     " configured ones are set: prompts give the configured states, but every verify step that runs"
@@ -149,6 +192,13 @@ TIED_HEAD = claim(
     "with tie_word_embeddings the head is the embedding, and lm_head.weight is skipped",
     _EAGLE3,
     "303-304",
+)
+NO_SHARING = claim(
+    "the drafter is given the target's embedding and head by the target's class, and Gemma 3's has"
+    " no such method up to 0.5.11",
+    "sglang/srt/models/gemma3_causal.py",
+    "925",
+    "0.5.12",
 )
 ALGORITHM_EAGLE = claim(
     "speculative_algorithm EAGLE captures one state of the target, puts the target's head in"
@@ -258,3 +308,21 @@ FULL_ATTENTION = claim(
     _EAGLE3,
     "286-299",
 )
+
+
+def scaling(contract: Contract) -> Claim:
+    """What a RoPE scaling must hold."""
+    if contract.scaling_defaults:
+        return claim(
+            "a kind of RoPE scaling that is not in the list raises, and so does a base of null;"
+            " what else is absent has a default",
+            "sglang/srt/layers/rotary_embedding/factory.py",
+            "192-438",
+        )
+    return claim(
+        "a kind of RoPE scaling that is not in the list raises, and so does one without"
+        " original_max_position_embeddings, which is looked up without a default",
+        "sglang/srt/layers/rotary_embedding.py",
+        "2592-2739",
+        "0.5.8",
+    )

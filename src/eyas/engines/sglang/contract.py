@@ -15,6 +15,7 @@ class Contract:
     """One SGLang version's behaviour, where versions differ.
 
     `layer` is the name of the Llama class's decoder layer with a place for its number.
+    `drops_no_null` says whether a null quantization_config raises.
     `shares_head` says whether a null draft_vocab_size stands for the target's head. The fields
     that begin with `latent` are those of the MLA class.
     """
@@ -34,6 +35,10 @@ class Contract:
     first_id_decides: bool
     gpt_oss_last_layer: bool
     rope_parameters: bool
+    strict_types: bool
+    drops_no_null: bool
+    scaling_defaults: bool
+    proportional_rope: bool
     sections_are_default: bool
     guesses_model_type: bool
     sorts_two_files: bool
@@ -73,6 +78,11 @@ def contract_of(version: Version, typed: str) -> Contract:
         gpt_oss_last_layer=since("0.5.17"),
         # 0.5.9 pins transformers 4.57.1, 0.5.10 pins 5.3.0.
         rope_parameters=since("0.5.10"),
+        # 0.5.10.post1 still pins transformers 5.3.0, 0.5.11 pins 5.6.0.
+        strict_types=since("0.5.11"),
+        drops_no_null=not since("0.5.10"),
+        scaling_defaults=since("0.5.10"),
+        proportional_rope=since("0.5.11"),
         sections_are_default=since("0.5.2"),
         guesses_model_type=not since("0.5.10"),
         sorts_two_files=since("0.5.6.post1"),

@@ -10,6 +10,8 @@ from eyas.engines.config import LLAMA_DEFAULTS, ConfigView
 from eyas.engines.rope import rope_of
 from eyas.engines.sglang import claims, latent_claims
 from eyas.engines.sglang.contract import Contract
+from eyas.engines.sglang.scaling import require_known, require_parsed
+from eyas.engines.sglang.values import require_values
 from eyas.engines.sizes import Sizes, sizes_of
 from eyas.engines.stop import NotCovered, Refused
 from eyas.spec import Claim, Fact, Feedback, Mla, Rope, Stage, assumed
@@ -73,18 +75,23 @@ def draft_config(checkpoint: Checkpoint, contract: Contract) -> ConfigView:
         return NotCovered(f"{message}, and eyas does not know the defaults of {model_type!r}")
 
     llama = model_type == "llama"
-    return ConfigView(
+    config = ConfigView(
         values=values,
         whose=f"sglang {contract.version}",
         stop=construct if llama else unknown,
         file=checkpoint.config_file,
         defaults=LLAMA_DEFAULTS if llama else {},
     )
+    if llama:
+        require_values(config, contract)
+        require_parsed(config, contract)
+    return config
 
 
 def drafter_of(config: ConfigView, contract: Contract) -> Drafter:
     """The drafter of the Llama class; refuses where construction raises."""
     sizes = _sizes(config, contract)
+    _require_table(config, contract)
     return Drafter(
         config=config,
         sizes=sizes,
@@ -140,6 +147,20 @@ def _sizes(config: ConfigView, contract: Contract) -> Sizes:
     return sizes
 
 
+def _require_table(config: ConfigView, contract: Contract) -> None:
+    """Refuse an eagle_config that is no table, where the class looks into it."""
+    given = config.get("eagle_config")
+    looks = contract.norm_before_fc or (
+        contract.counts_states and config.get("num_aux_hidden_states") is None
+    )
+    if given and not isinstance(given, dict) and looks:
+        raise Refused(
+            Stage.CONSTRUCT,
+            f"{config.key('eagle_config')} is {given!r} where a table is needed",
+            claims.EAGLE_TABLE,
+        )
+
+
 def require_positive(sizes: Sizes, *, grouped: bool = True) -> None:
     """Refuse a size of 0 where construction divides by it; NotCovered where it goes on."""
     if grouped:
@@ -168,6 +189,7 @@ def require_silu(config: ConfigView, claim: Claim) -> None:
 
 def _rope(config: ConfigView, contract: Contract) -> Fact[Rope]:
     """The rotary embedding of the Llama class; NotCovered for what no DraftSpec can say of it."""
+    require_known(config, contract)
     rope = rope_of(config, reads_rope_parameters=contract.rope_parameters)
     unsaid = {"partial_rotary_factor": 1, "rope_is_neox_style": True}  # and what they are if absent
     for name, usual in unsaid.items():

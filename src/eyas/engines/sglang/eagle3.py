@@ -7,12 +7,12 @@ from eyas.engines.answer import Answer
 from eyas.engines.capture import Capture, replaced_by_target, target_width
 from eyas.engines.loading import Loading
 from eyas.engines.sglang import claims, latent_claims, latent_loader, loader
-from eyas.engines.sglang.boundaries import capture_of
+from eyas.engines.sglang.boundaries import capture_of, require_layers
 from eyas.engines.sglang.contract import Contract
 from eyas.engines.sglang.drafter import Drafter
 from eyas.engines.sglang.launch import ALGORITHM_KEY, WINDOW_KEY, uses_graphs
 from eyas.engines.sglang.request import Request
-from eyas.engines.sglang.targets import require_capture
+from eyas.engines.sglang.targets import require_capture, require_sharing
 from eyas.engines.spec_of import (
     embedding_of,
     grouped_attention,
@@ -63,8 +63,10 @@ def read_eagle3(request: Request, drafter: Drafter, answer: Answer) -> None:
     if request.eagle and drafter.tied.value:
         raise tied_eagle(drafter.tied)
     answer.landing = loading.landing(replaced_by_target(spec, tied=drafter.tied.value))
+    require_sharing(request.target, contract)
     if not request.eagle and drafter.uses_states.value:
         require_capture(request.target, contract)
+        require_layers(config.get("eagle_config"), contract, request.target)
     _require_width(request, drafter, capture, spec)
 
 

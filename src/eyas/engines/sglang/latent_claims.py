@@ -13,6 +13,12 @@ TYPE = claim(
     "130-133",
     "0.5.12",
 )
+PARSED = claim(
+    "where architectures names the MLA class, the widths of latent attention but q_lora_rank are"
+    " read as the config is parsed, and one that is missing raises",
+    "sglang/srt/configs/model_config.py",
+    "1392-1401",
+)
 CONSTRUCTION = claim(
     "the MLA class needs q_lora_rank and one layer, and its MLP takes silu alone"
     " (deepseek_v2.py:330-333)",

@@ -21,11 +21,17 @@ from eyas.engines.sizes import sizes_of
 from eyas.engines.stop import NotCovered, Refused
 from eyas.spec import Fact, Rope, Stage, assumed, declared
 
+# What is read as the config is parsed, wherever the class is named.
+_PARSED = ("kv_lora_rank", "qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim")
+
 
 def latent_drafter_of(config: ConfigView, contract: Contract) -> Drafter:
     """The drafter of the MLA class; refuses where construction raises."""
     if config.get("target_hidden_size") is None:  # null is as good as absent for this class
         config = config.without("target_hidden_size")
+    for name in _PARSED:
+        if config.get("model_type") == "llama" and not config.has(name):
+            raise Refused(Stage.CONFIG, f"{config.key(name)} is missing", latent_claims.PARSED)
     if config.has("q_lora_rank") and config.get("q_lora_rank") is None:
         raise Refused(
             Stage.CONSTRUCT,

@@ -73,7 +73,7 @@ def load(tensors: Iterable[TensorHeader], parameters: Iterable[Parameter]) -> Lo
     for tensor in tensors:
         name = tensor.name
         if is_map(name):
-            loading.leave(tensor, *CONSUMED)
+            loading.consume(tensor, CONSUMED)
             continue
         if name == "t2d" or name.endswith(".t2d"):
             loading.leave(tensor, *MASK)

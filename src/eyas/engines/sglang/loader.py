@@ -14,7 +14,7 @@ from eyas.engines.sglang.drafter import Drafter
 from eyas.engines.stop import Refused
 from eyas.spec import Claim, Fate, Initialisation, LaterNorm, Stage
 
-CONSUMED = (Fate.CONSUMED, "becomes hot_token_id, the map of draft ids")
+CONSUMED = "becomes hot_token_id, the map of draft ids"
 MASK = (Fate.IGNORED, "a training mask, which no engine reads")
 FREQUENCIES = (Fate.IGNORED, "the engine computes the frequencies from the config")
 
@@ -88,7 +88,7 @@ def load(
         for old, new in contract.renames:
             name = name.replace(old, new)
         if is_map(name):
-            loading.leave(tensor, *CONSUMED)
+            loading.consume(tensor, CONSUMED)
         elif "t2d" in name:
             loading.leave(tensor, *MASK)
         else:

@@ -117,3 +117,22 @@ def require_capture(target: TargetFacts | None, contract: Contract) -> None:
         f" {known}",
         claims.no_capture(contract),
     )
+
+
+# The first version whose class hands over its embedding and head, where it is not the oldest.
+_SHARING = {"Gemma3ForCausalLM": "0.5.12"}
+
+
+def require_sharing(target: TargetFacts | None, contract: Contract) -> None:
+    """Refuse a target whose class cannot hand over its embedding and head."""
+    if target is None or not target.architectures:
+        return
+    name = target.architectures[0]
+    first = _SHARING.get(name)
+    if first is not None and contract.number < version_of(first):
+        raise Refused(
+            Stage.JOIN,
+            f"the target's class {name} has no get_embed_and_head in this version, and {first} is"
+            " the first that has it",
+            claims.NO_SHARING,
+        )
