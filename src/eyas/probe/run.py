@@ -122,6 +122,7 @@ def _child(
 
 def _variables(interpreter: Interpreter) -> dict[str, str]:
     threads = {"OMP_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false"}
+    threads["PYTHONHASHSEED"] = "0"  # an error that prints a set is the same each time
     return without_ours(os.environ) | threads | dict(interpreter.variables)
 
 

@@ -112,6 +112,8 @@ class Engine:
             getattr(once, "cache_clear", lambda: None)()
         probe = Probe(self, job, folder)
         outcome = outcome_of(probe.run)
+        if outcome["error"] is not None:  # the copy's place means nothing to a reader
+            outcome["error"]["message"] = outcome["error"]["message"].replace(f"{folder}/", "")
         return {
             "engine": "vllm",
             "version": self.version,
