@@ -6,13 +6,12 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from eyas.convert.goal import DialectGoal, Goal
-from eyas.convert.objection import TargetNeededError
 from eyas.convert.plan import Plan
 from eyas.convert.search import search
 from eyas.convert.wishes import NO_WISHES, Wishes
 from eyas.dialects import WRITABLE
 from eyas.engines import ENGINES, EngineRef
-from eyas.errors import ConversionError, EyasError
+from eyas.errors import ConversionError, EyasError, TargetNeededError
 
 if TYPE_CHECKING:
     from eyas.checkpoint import Checkpoint, TargetFacts

@@ -13,7 +13,7 @@ from typing import Any
 from eyas.checkpoint.float32 import shortest
 from eyas.checkpoint.gguf_rope import own_keys, stored_rope
 from eyas.dialects.stating import require_eagle3, require_stored
-from eyas.errors import ConversionError
+from eyas.errors import ConversionError, TargetNeededError
 from eyas.spec import (
     DefaultBoundaries,
     DraftSpec,
@@ -73,6 +73,9 @@ def write(
     spec = require_eagle3(spec, "gguf")
     _require_storable(spec, roles_present)
     attention, conditioning = _attention(spec), _conditioning(spec)
+    strange = sorted(set(roles_present) - _NAMES.keys() - {_LEFT_OUT})
+    if strange:
+        raise ConversionError(f"llama.cpp's eagle3 has no tensor for {strange[0]}", hint=_ELSEWHERE)
     positions = spec.max_position_embeddings.value
     if positions is None:
         raise ConversionError(
@@ -153,9 +156,6 @@ def _require_storable(spec: Eagle3Spec, roles_present: Collection[str]) -> None:
             " trained on the one after it (norm_output)",
             hint=_ELSEWHERE,
         )
-    strange = sorted(set(roles_present) - _NAMES.keys() - {_LEFT_OUT})
-    if strange:
-        raise ConversionError(f"llama.cpp's eagle3 has no tensor for {strange[0]}", hint=_ELSEWHERE)
 
 
 def _attention(spec: Eagle3Spec) -> Mha:
@@ -165,7 +165,10 @@ def _attention(spec: Eagle3Spec) -> Mha:
             "llama.cpp's eagle3 has no latent attention (MLA), which this drafter has",
             hint=_ELSEWHERE,
         )
-    for fact, what in ((attention.bias, "bias on q, k and v"), (attention.qk_norm, "q/k norm")):
+    for fact, what in (
+        (attention.bias, "bias on q, k and v"),
+        (attention.qk_norm, "norms on q and k"),
+    ):
         if fact.value:
             raise ConversionError(
                 f"llama.cpp's eagle3 has no {what}, which this drafter has", hint=_ELSEWHERE
@@ -187,11 +190,12 @@ def _conditioning(spec: Eagle3Spec) -> Fused:
             f" {conditioning.count.value}",
             hint=_ELSEWHERE,
         )
-    lacking = ((conditioning.fc_norm, "norm for each captured state"), (conditioning.bias, "bias"))
+    norms = "norm for each captured state before fc"
+    lacking = ((conditioning.fc_norm, norms), (conditioning.bias, "bias on fc"))
     for fact, what in lacking:
         if fact.value:
             raise ConversionError(
-                f"llama.cpp's eagle3 has no {what} before or on fc, which this drafter has",
+                f"llama.cpp's eagle3 has no {what}, which this drafter has",
                 hint=_ELSEWHERE,
             )
     return conditioning
@@ -207,7 +211,7 @@ def _boundaries(conditioning: Fused, target_layers: int | None) -> list[int]:
             )
         return list(boundaries)
     if target_layers is None:
-        raise ConversionError(
+        raise TargetNeededError(
             "the drafter states no layer ids, and llama.cpp's eagle3 needs the three, which depend"
             " on the depth of the target",
             hint="name the target: --target MODEL",
