@@ -34,7 +34,7 @@ class Objection:
     @property
     def in_drafter(self) -> bool:
         """Whether the drafter contradicts itself, whatever it is written as."""
-        return self.skipped or self.stage in (Stage.LOAD, Stage.FIRST_REQUEST)
+        return self.skipped or self.stage is Stage.LOAD
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,6 +71,8 @@ def refusal(location: str, attempts: Sequence[Attempt], goal: Goal) -> Conversio
         reason = "; ".join(_told(objection.text for objection in real or nearest))
         if not real:
             kind, hint = TargetNeededError, "name the target with --target"
+            if any(objection.replaced for objection in nearest):
+                hint = "name the directory of the target, with its weights, after --target"
         elif all(objection.unjudged for objection in real):
             kind, hint = UnjudgedError, elsewhere
         elif all(objection.unstated for objection in real):

@@ -12,14 +12,21 @@ from eyas.checkpoint.header import TORCH_NAMES
 from eyas.checks import Trained, as_trained
 from eyas.convert.edits.boundaries import with_default_boundaries, with_stated_boundaries
 from eyas.convert.edits.dtype import with_one_dtype
-from eyas.convert.edits.maps import with_mask, with_sorted_offsets, without_mask
+from eyas.convert.edits.maps import (
+    with_mask,
+    with_sorted_offsets,
+    without_identity_map,
+    without_mask,
+)
 from eyas.convert.edits.ownership import (
     has_targets_embedding,
+    missing_weights,
     with_own_embedding,
     with_own_head,
     without_own_embedding,
     without_own_head,
 )
+from eyas.convert.edits.unseen import unseen_forms
 from eyas.convert.gguf import as_gguf, tokenizer_of
 from eyas.convert.goal import DialectGoal, Goal
 from eyas.convert.material import Material, is_weight, material_of
@@ -28,7 +35,6 @@ from eyas.convert.plan import Plan, PlannedTensor
 from eyas.convert.recheck import objections
 from eyas.convert.wishes import NO_WISHES, Wishes
 from eyas.convert.writers import FOR_ENGINES, Writer, writers_of
-from eyas.dialects import WRITABLE
 from eyas.engines import require_covered
 from eyas.engines.catalogue import engine_named
 from eyas.errors import ConversionError, TargetNeededError, UnjudgedError
@@ -106,7 +112,28 @@ class _Search:
                 attempts.append(Attempt(order=(place, 0), against=tuple(found)))
         if not attempts:
             raise ConversionError(f"eyas writes nothing that {self.goal} reads")
-        raise refusal(self.trained.checkpoint.location, attempts, self.goal)
+        refused = refusal(self.trained.checkpoint.location, attempts, self.goal)
+        wanting = None if isinstance(refused, TargetNeededError) else self._wanting(tokenizer)
+        if wanting is None:
+            raise refused
+        raise TargetNeededError(f"{refused.message}; {wanting.message}", hint=wanting.hint)
+
+    def _wanting(self, tokenizer: Callable[[], Mapping[str, Any]]) -> TargetNeededError | None:
+        """What is said of the target's weights, where they alone keep a way from being exact."""
+        target, goal = self.trained.target, self.goal
+        wanting = missing_weights(self.material, target)
+        if wanting is None:
+            return None
+        for base in self._bases():
+            for material in unseen_forms(base):
+                for writer in self._writers():
+                    try:
+                        plan = self._candidate(material, writer, tokenizer)
+                    except ConversionError:
+                        continue
+                    if not objections(plan.spec, target, plan.imagined(), goal, self.launch):
+                        return wanting
+        return None
 
     def _judged(self, material: Material, plan: Plan) -> tuple[Plan, list[Objection]]:
         """What stands against `plan`; a replaced embedding does not where it is the target's."""
@@ -130,13 +157,19 @@ class _Search:
         fitting = [w for w in FOR_ENGINES if (w.form is Format.GGUF) is takes_gguf]
         return sorted(fitting, key=lambda writer: writer.dialect != self.trained.dialect)
 
-    def _forms(self) -> Iterator[Material]:
-        """The material, and then the same drafter with other facts stated or stored."""
+    def _bases(self) -> list[Material]:
+        """The material, and then the same drafter with other facts stated."""
         material, target = self.material, self.trained.target
         stated = [
             edit(material, target) for edit in (with_stated_boundaries, with_default_boundaries)
         ]
         bases = [material, *(other for other in stated if other is not None)]
+        bases += [other for base in bases if (other := without_identity_map(base)) is not base]
+        return bases
+
+    def _forms(self) -> Iterator[Material]:
+        """The bases, and then each with its embedding and its head stored otherwise."""
+        bases, target = self._bases(), self.trained.target
         yield from bases
         # Engines that would use the target's do so whether the drafter stores one or not.
         for edits in (*_ADDING, *(_LEAVING if isinstance(self.goal, DialectGoal) else ())):
@@ -193,10 +226,10 @@ class _Search:
 def _require_judged(trained: Trained, goal: Goal) -> None:
     if isinstance(goal, DialectGoal) or isinstance(trained.spec, Eagle3Spec):
         return
+    location = trained.checkpoint.location
     raise UnjudgedError(
-        f"{trained.checkpoint.location} cannot be shown to be exact on {goal}:"
-        f" {trained.spec.unjudged}",
-        hint=f"name a dialect to convert it to: {', '.join(WRITABLE)}",
+        f"{location} cannot be shown to be exact on {goal}: {trained.spec.unjudged}",
+        hint=f"look at what it says of itself: eyas inspect {location}",
     )
 
 

@@ -53,7 +53,6 @@ _NAMES = {
     **{f"layers.0.{role}.weight": f"blk.0.{name}.weight" for role, name in INNER.items()},
 }
 _FILE_TYPES = {"float32": 0, "float16": 1, "bfloat16": 32}  # llama_ftype (include/llama.h)
-_ELSEWHERE = "serve the drafter on an engine that computes it: --to vllm or --to sglang"
 
 
 def write(
@@ -75,7 +74,7 @@ def write(
     attention, conditioning = _attention(spec), _conditioning(spec)
     strange = sorted(set(roles_present) - _NAMES.keys() - {_LEFT_OUT})
     if strange:
-        raise ConversionError(f"llama.cpp's eagle3 has no tensor for {strange[0]}", hint=_ELSEWHERE)
+        raise ConversionError(f"llama.cpp's eagle3 has no tensor for {strange[0]}")
     positions = spec.max_position_embeddings.value
     if positions is None:
         raise ConversionError(
@@ -143,18 +142,15 @@ def _require_storable(spec: Eagle3Spec, roles_present: Collection[str]) -> None:
     if spec.num_layers.value != 1:
         raise ConversionError(
             f"llama.cpp's eagle3 has one decoder layer, and this drafter {spec.num_layers.value}",
-            hint=_ELSEWHERE,
         )
     if spec.activation.value != "silu":
         raise ConversionError(
             f"llama.cpp's eagle3 computes silu, and this drafter {spec.activation.value}",
-            hint=_ELSEWHERE,
         )
     if spec.feedback.value is Feedback.POST_NORM:
         raise ConversionError(
             "llama.cpp's eagle3 feeds back the state before the final norm, and this drafter was"
             " trained on the one after it (norm_output)",
-            hint=_ELSEWHERE,
         )
 
 
@@ -163,16 +159,13 @@ def _attention(spec: Eagle3Spec) -> Mha:
     if not isinstance(attention, Mha):
         raise ConversionError(
             "llama.cpp's eagle3 has no latent attention (MLA), which this drafter has",
-            hint=_ELSEWHERE,
         )
     for fact, what in (
         (attention.bias, "bias on q, k and v"),
         (attention.qk_norm, "norms on q and k"),
     ):
         if fact.value:
-            raise ConversionError(
-                f"llama.cpp's eagle3 has no {what}, which this drafter has", hint=_ELSEWHERE
-            )
+            raise ConversionError(f"llama.cpp's eagle3 has no {what}, which this drafter has")
     return attention
 
 
@@ -182,13 +175,11 @@ def _conditioning(spec: Eagle3Spec) -> Fused:
         raise ConversionError(
             "llama.cpp's eagle3 always fuses three captured states with fc, and this drafter does"
             " not",
-            hint=_ELSEWHERE,
         )
     if conditioning.count.value != 3:
         raise ConversionError(
             f"llama.cpp's eagle3 captures three states, and this drafter"
             f" {conditioning.count.value}",
-            hint=_ELSEWHERE,
         )
     norms = "norm for each captured state before fc"
     lacking = ((conditioning.fc_norm, norms), (conditioning.bias, "bias on fc"))
@@ -196,7 +187,6 @@ def _conditioning(spec: Eagle3Spec) -> Fused:
         if fact.value:
             raise ConversionError(
                 f"llama.cpp's eagle3 has no {what}, which this drafter has",
-                hint=_ELSEWHERE,
             )
     return conditioning
 
@@ -207,7 +197,6 @@ def _boundaries(conditioning: Fused, target_layers: int | None) -> list[int]:
         if len(boundaries) != 3:
             raise ConversionError(
                 f"llama.cpp's eagle3 needs three layer ids, and this drafter has {len(boundaries)}",
-                hint=_ELSEWHERE,
             )
         return list(boundaries)
     if target_layers is None:
