@@ -35,7 +35,7 @@ from eyas.convert.plan import Plan, PlannedTensor
 from eyas.convert.recheck import objections
 from eyas.convert.wishes import NO_WISHES, Wishes
 from eyas.convert.writers import FOR_ENGINES, Writer, writers_of
-from eyas.engines import require_covered
+from eyas.engines import EngineRef, require_covered
 from eyas.engines.catalogue import engine_named
 from eyas.errors import ConversionError, TargetNeededError, UnjudgedError
 from eyas.spec import Eagle3Spec
@@ -125,7 +125,7 @@ class _Search:
         if wanting is None:
             return None
         for base in self._bases():
-            for material in unseen_forms(base):
+            for material in unseen_forms(base, heads=isinstance(goal, EngineRef)):
                 for writer in self._writers():
                     try:
                         plan = self._candidate(material, writer, tokenizer)

@@ -26,11 +26,16 @@ class Unseen:
         raise TargetNeededError("the weights of the target are not at hand")
 
 
-def unseen_forms(material: Material) -> list[Material]:
+def unseen_forms(material: Material, *, heads: bool) -> list[Material]:
     """`material` with what is the target's stored, with what is its own left out, and each alone.
 
-    Its own can be left out where the target's may have the same numbers.
+    Its own can be left out where the target's may have the same numbers. With `heads` only a head
+    that is the target's is stored: engines take the embedding alike wherever it is.
     """
+    if heads:
+        is_targets = material.facts.head.value is Ownership.TARGET
+        stored = _moved(material, HEAD) if is_targets else None
+        return [] if stored is None else [stored]
     embedding, head = _moved(material, EMBEDDING), _moved(material, HEAD)
     both = None if embedding is None else _moved(embedding, HEAD)
     return [form for form in (head, embedding, both) if form is not None]
