@@ -15,7 +15,8 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
 
-from scripts.specimens import KINDS, LAYERS, LOCATION, Specimen, make_target, specimens
+from scripts.specimen_tensors import LAYERS
+from scripts.specimens import KINDS, LOCATION, Specimen, make_target, specimens
 
 from eyas.checkpoint import TargetFacts
 from eyas.convert import DialectGoal, Goal

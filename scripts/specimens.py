@@ -3,22 +3,37 @@
 from __future__ import annotations
 
 import json
-import struct
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
+from scripts.specimen_tensors import (
+    DRAFTED,
+    HEAD_DIM,
+    HEADS,
+    HIDDEN,
+    INNER,
+    KV_HEADS,
+    KV_RANK,
+    LAYERS,
+    MARKOV,
+    NOPE,
+    Q_RANK,
+    ROTARY,
+    VALUE,
+    VOCAB,
+    tensors_of,
+)
+
 from eyas import dialects
 from eyas.checkpoint import Checkpoint, TargetFacts, open_checkpoint, open_target
-from eyas.checkpoint.header import tensor_nbytes
 from eyas.checkpoint.rows import Made
 from eyas.checkpoint.write import TensorBytes, write_checkpoint
 from eyas.convert import DialectGoal, convert
 from eyas.convert.recheck import changes
 from eyas.dialects import WRITABLE
-from eyas.dialects.implied import block_roles, eagle3_roles
 from eyas.errors import ConversionError
 from eyas.spec import (
     Boundaries,
@@ -44,8 +59,6 @@ from eyas.spec import (
     declared,
 )
 
-HIDDEN, INNER, HEADS, KV_HEADS, HEAD_DIM, VOCAB, DRAFTED, LAYERS = 8, 12, 2, 1, 4, 32, 16, 12
-_Q_RANK, _KV_RANK, _NOPE, _ROTARY, _VALUE, _MARKOV = 6, 4, 4, 2, 4, 2
 LOCATION = "the drafter"
 _TARGETS = b"\0\x3f" * VOCAB * HIDDEN  # the numbers of the target's embedding, and of its head
 T = TypeVar("T")
@@ -194,11 +207,11 @@ def _unsorted(spec: Eagle3Spec) -> Eagle3Spec:
 def _latent(spec: Eagle3Spec) -> Eagle3Spec:
     attention = Mla(
         num_heads=_is(HEADS),
-        q_lora_rank=_is(_Q_RANK),
-        kv_lora_rank=_is(_KV_RANK),
-        qk_nope_head_dim=_is(_NOPE),
-        qk_rope_head_dim=_is(_ROTARY),
-        v_head_dim=_is(_VALUE),
+        q_lora_rank=_is(Q_RANK),
+        kv_lora_rank=_is(KV_RANK),
+        qk_nope_head_dim=_is(NOPE),
+        qk_rope_head_dim=_is(ROTARY),
+        v_head_dim=_is(VALUE),
     )
     return replace(spec, attention=attention)
 
@@ -239,7 +252,7 @@ def _block(spec: Eagle3Spec, *, heads: bool) -> DFlashSpec:
         block_size=_is(8),
         mask_token_id=_is(31),
         sample_from_anchor=_is(heads),
-        markov=Markov(rank=_is(_MARKOV), kind=_is("vanilla")) if heads else None,
+        markov=Markov(rank=_is(MARKOV), kind=_is("vanilla")) if heads else None,
         confidence=Confidence(with_markov=_is(False)) if heads else None,
     )
 
@@ -303,7 +316,7 @@ def _written(kind: str, dialect: str, spec: DraftSpec, place: Path) -> Specimen 
     module = WRITABLE[dialect]
     depth = {"target_layers": LAYERS} if dialect in ("specforge", "dflash", "deepspec") else {}
     for output_bias in (True, False):
-        tensors = _tensors(spec, module.maps, output_bias=output_bias)
+        tensors = tensors_of(spec, module.maps, output_bias=output_bias)
         try:
             config, names = module.write(spec, tensors, dtype="bfloat16", **depth)
         except ConversionError:
@@ -342,72 +355,3 @@ def _stored(place: Path, config: Mapping[str, Any], rows: Mapping[str, Made]) ->
     directory = place / f"{len(list(place.iterdir()))}"
     tensors = {n: TensorBytes(dtype=r.dtype, shape=r.shape, data=r.data) for n, r in rows.items()}
     return replace(open_checkpoint(write_checkpoint(directory, config, tensors)), location=LOCATION)
-
-
-def _tensors(spec: DraftSpec, maps: dialects.Maps, *, output_bias: bool) -> dict[str, Made]:
-    """Every tensor of `spec` by role; half of each matrix's numbers are not zero."""
-    if isinstance(spec, PEagleSpec):
-        found = _tensors(spec.drafter, maps, output_bias=output_bias)
-        return found | {"mask_hidden": _made((1, 1, 3 * HIDDEN))}
-    if isinstance(spec, DFlashSpec):
-        roles = set(block_roles(spec, maps=maps, output_bias=output_bias))
-        roles |= {"confidence_head.proj.bias"} if spec.confidence is not None else set()
-    else:
-        assert isinstance(spec, Eagle3Spec)
-        roles = set(eagle3_roles(spec, maps=maps, output_bias=output_bias))
-    ids = list(range(0, VOCAB, VOCAB // DRAFTED))
-    if spec.vocab_order.value is VocabOrder.UNSORTED:
-        ids.reverse()
-    offsets = struct.pack(f"<{DRAFTED}q", *(token - i for i, token in enumerate(ids)))
-    mask = bytes(token in ids for token in range(VOCAB))
-    given = {"d2t": Made("I64", (DRAFTED,), offsets), "t2d": Made("BOOL", (VOCAB,), mask)}
-    return {role: given.get(role) or _made(_shape(spec, role)) for role in sorted(roles)}
-
-
-def _made(shape: tuple[int, ...]) -> Made:
-    nbytes = tensor_nbytes("BF16", shape)
-    return Made("BF16", shape, (b"\0\x3e\0\0" * nbytes)[:nbytes])
-
-
-def _shape(spec: Eagle3Spec | DFlashSpec, role: str) -> tuple[int, ...]:
-    """The sizes of the matrix, norm or bias with `role`."""
-    part = role.removesuffix(".weight")
-    states = spec.count if isinstance(spec, DFlashSpec) else getattr(spec.conditioning, "count", 0)
-    count = states.value if isinstance(states, Fact) else 0
-    q, kv, drafted = HEADS * HEAD_DIM, KV_HEADS * HEAD_DIM, spec.draft_vocab_size.value
-    block = isinstance(spec, DFlashSpec)
-    outer: dict[str, tuple[int, ...]] = {
-        "fc": (HIDDEN, count * HIDDEN),
-        "input_norm": (count * HIDDEN,),
-        "embed_tokens": (VOCAB, HIDDEN),
-        "lm_head": (drafted, HIDDEN),
-        "markov_head.markov_w1": (VOCAB, _MARKOV),
-        "markov_head.markov_w2": (drafted, _MARKOV),
-        "confidence_head.proj": (1, HIDDEN),
-        "confidence_head.proj.bias": (1,),
-    }
-    if part in outer:
-        return outer[part]
-    taken = HIDDEN if block or part.startswith("layers.1.") else 2 * HIDDEN
-    inner: dict[str, tuple[int, ...]] = {
-        "q_proj": (q, taken),
-        "k_proj": (kv, taken),
-        "v_proj": (kv, taken),
-        "o_proj": (HIDDEN, HEADS * (_VALUE if isinstance(spec.attention, Mla) else HEAD_DIM)),
-        "q_proj.bias": (q,),
-        "k_proj.bias": (kv,),
-        "v_proj.bias": (kv,),
-        "q_norm": (HEAD_DIM,),
-        "k_norm": (HEAD_DIM,),
-        "gate_proj": (INNER, HIDDEN),
-        "up_proj": (INNER, HIDDEN),
-        "down_proj": (HIDDEN, INNER),
-        "q_a_proj": (_Q_RANK, taken),
-        "q_a_layernorm": (_Q_RANK,),
-        "q_b_proj": (HEADS * (_NOPE + _ROTARY), _Q_RANK),
-        "kv_a_proj_with_mqa": (_KV_RANK + _ROTARY, taken),
-        "kv_a_layernorm": (_KV_RANK,),
-        "kv_b_proj": (HEADS * (_NOPE + _VALUE), _KV_RANK),
-    }
-    # What is left is a norm or a bias over a state.
-    return next((s for name, s in inner.items() if part.endswith(f".{name}")), (HIDDEN,))
