@@ -7,6 +7,8 @@
     ├── TargetError           a target that cannot be opened or does not fit
     ├── EngineError           an engine or version that eyas does not know
     ├── ConversionError       a conversion that would not be exact
+    │   ├── TargetNeededError one that knowing the target might make exact
+    │   └── UnjudgedError     one that no contract could show to be exact
     ├── UnsupportedError      a known fact that this version of eyas cannot compute with
     ├── FetchError            a download that failed or came back wrong
     └── ProbeError            an engine that cannot be installed, started or asked
@@ -62,7 +64,19 @@ class EngineError(EyasError):
 
 
 class ConversionError(EyasError):
-    """A conversion that would not be exact."""
+    """A conversion that would not be exact; `facts` is how many facts a dialect cannot state."""
+
+    def __init__(self, message: str, *, hint: str | None = None, facts: int = 1) -> None:
+        super().__init__(message, hint=hint)
+        self.facts = facts
+
+
+class TargetNeededError(ConversionError):
+    """A conversion against which nothing stands that the target's config might not settle."""
+
+
+class UnjudgedError(ConversionError):
+    """A conversion of a drafter, or for an engine, of which eyas has no contract."""
 
 
 class UnsupportedError(EyasError):

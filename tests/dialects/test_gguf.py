@@ -189,9 +189,9 @@ def changed(spec: Eagle3Spec, name: str, value: object) -> Eagle3Spec:
         ("vocab_map", VocabMap.PREFIX, "yet its ids are used without one"),
         ("target_hidden_size", 16, "the target's embedding as it is, 16 wide"),
         ("attention.bias", True, "no bias on q, k and v"),
-        ("attention.qk_norm", True, "no q/k norm"),
+        ("attention.qk_norm", True, "no norms on q and k"),
         ("conditioning.fc_norm", True, "no norm for each captured state"),
-        ("conditioning.bias", True, "no bias before or on fc"),
+        ("conditioning.bias", True, "no bias on fc"),
         ("conditioning.count", 5, "captures three states, and this drafter 5"),
         ("conditioning.boundaries", (2, 6), "needs three layer ids, and this drafter has 2"),
         (

@@ -19,7 +19,7 @@ from eyas.checkpoint.gguf import GgufValue, read_typed
 from eyas.checkpoint.json_file import read_json_object
 from eyas.checkpoint.place import GGUF_SUFFIX
 from eyas.checkpoint.target import TargetFacts
-from eyas.errors import ConversionError
+from eyas.errors import ConversionError, TargetNeededError
 
 _PREFIX = "tokenizer."
 _TOKENS = f"{_PREFIX}ggml.tokens"
@@ -49,8 +49,8 @@ def tokenizer_keys(target: TargetFacts, vocab_size: int) -> dict[str, GgufValue]
 
     Those of a GGUF file as they are; of a directory they are made from a tokenizer.json with
     byte-level BPE, ids that have no token being named and marked as unused, as llama.cpp's
-    converter does (conversion/base.py:1581-1623). Raises ConversionError for any other tokenizer,
-    and for another number of tokens.
+    converter does (conversion/base.py:1581-1623). Raises TargetNeededError for any other tokenizer,
+    since the target's GGUF would tell it, and ConversionError for another number of tokens.
     """
     if target.location.endswith(GGUF_SUFFIX):
         keys = read_typed(target.directory, Path(target.location).name, _PREFIX)
@@ -65,15 +65,15 @@ def tokenizer_keys(target: TargetFacts, vocab_size: int) -> dict[str, GgufValue]
 def _of_directory(target: TargetFacts, vocab_size: int) -> dict[str, GgufValue]:
     directory = target.directory
     if not (directory / "tokenizer.json").is_file():
-        raise ConversionError(f"{target.location} has no tokenizer.json", hint=_HINT)
+        raise TargetNeededError(f"{target.location} has no tokenizer.json", hint=_HINT)
     content = _read(directory / "tokenizer.json")
     model = content.get("model")
     vocabulary = model.get("vocab") if isinstance(model, Mapping) else None
     if not isinstance(model, Mapping) or not isinstance(vocabulary, Mapping):
-        raise ConversionError(f"{target.location} has a tokenizer that is no BPE", hint=_HINT)
+        raise TargetNeededError(f"{target.location} has a tokenizer that is no BPE", hint=_HINT)
     pre = _pre(content, model)
     if pre is None:
-        raise ConversionError(
+        raise TargetNeededError(
             f"{target.location} cuts texts in a way that eyas has no name of llama.cpp's for",
             hint=_HINT,
         )

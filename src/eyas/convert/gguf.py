@@ -7,9 +7,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from eyas.checkpoint.gguf_tokenizer import tokenizer_keys
-from eyas.convert.objection import TargetNeededError
 from eyas.convert.plan import Plan, PlannedTensor
 from eyas.dialects.gguf_rows import made, stored
+from eyas.errors import TargetNeededError
 from eyas.spec import Eagle3Spec, VocabMap
 
 if TYPE_CHECKING:

@@ -6,17 +6,19 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from eyas.convert.goal import DialectGoal, Goal
-from eyas.convert.objection import TargetNeededError
 from eyas.convert.plan import Plan
 from eyas.convert.search import search
 from eyas.convert.wishes import NO_WISHES, Wishes
 from eyas.dialects import WRITABLE
 from eyas.engines import ENGINES, EngineRef
-from eyas.errors import ConversionError, EyasError
+from eyas.errors import ConversionError, EyasError, TargetNeededError, UnjudgedError
 
 if TYPE_CHECKING:
     from eyas.checkpoint import Checkpoint, TargetFacts
     from eyas.engines import Launch
+
+
+_ANY_DIALECT = DialectGoal("")
 
 
 def plan(
@@ -37,17 +39,25 @@ def plan(
         return search(checkpoint, goal, target=target, launch=launch, wishes=wishes)
     except TargetNeededError:
         raise
+    except UnjudgedError as error:
+        reached = _others(checkpoint, _ANY_DIALECT, target, wishes)
+        hint = f"name a dialect to convert it to: {', '.join(reached)}" if reached else error.hint
+        raise UnjudgedError(error.message, hint=hint) from None
     except ConversionError as error:
-        others = [
-            str(other)
-            for other in _goals(goal)
-            if other != goal and _reached(checkpoint, other, target, wishes)
-        ]
+        others = _others(checkpoint, goal, target, wishes)
         if not others:
             raise
         able = f"it can be written {'as' if isinstance(goal, DialectGoal) else 'for'}"
         message = f"{error.message}; {able} {', '.join(others)}"
         raise ConversionError(message, hint=error.hint) from None
+
+
+def _others(
+    checkpoint: Checkpoint, goal: Goal, target: TargetFacts | None, wishes: Wishes
+) -> list[str]:
+    """The goals of the kind of `goal`, but for it, that can be reached."""
+    found = (other for other in _goals(goal) if other != goal)
+    return [str(other) for other in found if _reached(checkpoint, other, target, wishes)]
 
 
 def _goals(goal: Goal) -> Iterator[Goal]:

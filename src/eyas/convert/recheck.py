@@ -12,6 +12,7 @@ from eyas.checkpoint.rows import Rows, StoredRows
 from eyas.checks import NO_TARGET, Severity, View, as_trained, compare_view
 from eyas.checks.rules.boundaries import BoundariesShifted
 from eyas.checks.rules.config import EngineRefuses
+from eyas.checks.rules.landing import LayerDropped
 from eyas.checks.rules.positions import PositionsDiffer
 from eyas.checks.rules.target import PositionsBelowTarget
 from eyas.checks.rules.vocabulary import EmbeddingReplaced
@@ -51,10 +52,11 @@ def objections(
         return found
     served = engines.read(goal, written, target=target, launch=launch or engines.Launch())
     if isinstance(served, NotChecked):
-        return [*found, Objection(text=f"{goal} is not covered: {served.reason}")]
+        return [*found, Objection(text=f"{goal} is not covered: {served.reason}", unjudged=True)]
     findings, skipped = compare_view(View(trained=again, served=served))
     stage = None if served.refusal is None else served.refusal.stage
     facts = spec.drafter if isinstance(spec, PEagleSpec) else spec
+    lost = 0 if served.landing is None else len(served.landing.lost)
     no_limit = facts.max_position_embeddings.value is None
     found += [
         Objection(
@@ -66,6 +68,7 @@ def objections(
             and f.severity is Severity.WARNING,
             replaced=f.code == EmbeddingReplaced.code,
             unstated=f.place if f.code == PositionsDiffer.code and no_limit else None,
+            weight=lost if f.code == LayerDropped.code else 1,
         )
         for f in findings
         # Its own limit is no change: no way of writing it has another.

@@ -7,9 +7,8 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from eyas.checks import Repair
-from eyas.convert.objection import TargetNeededError
 from eyas.convert.search import search
-from eyas.errors import EyasError
+from eyas.errors import EyasError, TargetNeededError
 
 if TYPE_CHECKING:
     from eyas.checkpoint import Checkpoint, TargetFacts

@@ -12,24 +12,32 @@ from eyas.checkpoint.header import TORCH_NAMES
 from eyas.checks import Trained, as_trained
 from eyas.convert.edits.boundaries import with_default_boundaries, with_stated_boundaries
 from eyas.convert.edits.dtype import with_one_dtype
-from eyas.convert.edits.maps import with_mask, with_sorted_offsets, without_mask
+from eyas.convert.edits.maps import (
+    with_mask,
+    with_sorted_offsets,
+    without_identity_map,
+    without_mask,
+)
 from eyas.convert.edits.ownership import (
     has_targets_embedding,
+    missing_weights,
     with_own_embedding,
     with_own_head,
+    without_own_embedding,
+    without_own_head,
 )
+from eyas.convert.edits.unseen import unseen_forms
 from eyas.convert.gguf import as_gguf, tokenizer_of
 from eyas.convert.goal import DialectGoal, Goal
 from eyas.convert.material import Material, is_weight, material_of
-from eyas.convert.objection import Objection, TargetNeededError, refusal
+from eyas.convert.objection import Attempt, Objection, refusal
 from eyas.convert.plan import Plan, PlannedTensor
 from eyas.convert.recheck import objections
 from eyas.convert.wishes import NO_WISHES, Wishes
 from eyas.convert.writers import FOR_ENGINES, Writer, writers_of
-from eyas.dialects import WRITABLE
-from eyas.engines import require_covered
+from eyas.engines import EngineRef, require_covered
 from eyas.engines.catalogue import engine_named
-from eyas.errors import ConversionError
+from eyas.errors import ConversionError, TargetNeededError, UnjudgedError
 from eyas.spec import Eagle3Spec
 
 if TYPE_CHECKING:
@@ -37,6 +45,14 @@ if TYPE_CHECKING:
     from eyas.engines import Launch
 
 
+# The writers in the order of FOR_ENGINES: the flat forms, which all engines parse, tell the most.
+_TOLD = {writer.manner: place for place, writer in enumerate(FOR_ENGINES)}
+_ADDING = ((with_own_head,), (with_own_embedding,), (with_own_head, with_own_embedding))
+_LEAVING = (
+    (without_own_head,),
+    (without_own_embedding,),
+    (without_own_head, without_own_embedding),
+)
 _COPIED = "the engine uses the target's embedding, whose numbers the drafter's own has"
 
 
@@ -78,31 +94,55 @@ class _Search:
 
     def first(self) -> Plan:
         """The first plan against which nothing stands; ConversionError with all that does."""
-        against: list[list[Objection]] = []
-        unwritten: list[ConversionError] = []
+        attempts: list[Attempt] = []
         tokenizer = cache(self._tokenizer)
-        for material in _forms(self.material, self.trained.target):
+        for material in self._forms():
             for writer in self._writers():
+                place = _TOLD.get(writer.manner, 0)
                 try:
                     candidate = self._candidate(material, writer, tokenizer)
                 except TargetNeededError:
                     raise
                 except ConversionError as error:
-                    unwritten.append(error)
+                    attempts.append(Attempt(order=(place, error.facts), unwritten=error))
                     continue
                 candidate, found = self._judged(material, candidate)
                 if not found:
                     return candidate
-                against.append(found)
-        if not against and not unwritten:
+                attempts.append(Attempt(order=(place, 0), against=tuple(found)))
+        if not attempts:
             raise ConversionError(f"eyas writes nothing that {self.goal} reads")
-        raise refusal(self.trained.checkpoint.location, against, unwritten, self.goal)
+        refused = refusal(self.trained.checkpoint.location, attempts, self.goal)
+        wanting = None if isinstance(refused, TargetNeededError) else self._wanting(tokenizer)
+        if wanting is None:
+            raise refused
+        raise TargetNeededError(f"{refused.message}; {wanting.message}", hint=wanting.hint)
+
+    def _wanting(self, tokenizer: Callable[[], Mapping[str, Any]]) -> TargetNeededError | None:
+        """What is said of the target's weights, where they alone keep a way from being exact."""
+        target, goal = self.trained.target, self.goal
+        wanting = missing_weights(self.material, target)
+        if wanting is None:
+            return None
+        for base in self._bases():
+            for material in unseen_forms(base, heads=isinstance(goal, EngineRef)):
+                for writer in self._writers():
+                    try:
+                        plan = self._candidate(material, writer, tokenizer)
+                    except ConversionError:
+                        continue
+                    if not objections(plan.spec, target, plan.imagined(), goal, self.launch):
+                        return wanting
+        return None
 
     def _judged(self, material: Material, plan: Plan) -> tuple[Plan, list[Objection]]:
         """What stands against `plan`; a replaced embedding does not where it is the target's."""
         target = self.trained.target
         found = objections(plan.spec, target, plan.imagined(), self.goal, self.launch)
-        if not found or not all(objection.replaced for objection in found):
+        if not all(objection.replaced for objection in found):
+            # Whether it has the target's numbers is no matter where more stands in the way.
+            return plan, [replace(o, needs_target=o.replaced or o.needs_target) for o in found]
+        if not found:
             return plan, found
         copied = has_targets_embedding(material, target)
         if copied:
@@ -116,6 +156,32 @@ class _Search:
         takes_gguf = engine is not None and engine.reads_gguf
         fitting = [w for w in FOR_ENGINES if (w.form is Format.GGUF) is takes_gguf]
         return sorted(fitting, key=lambda writer: writer.dialect != self.trained.dialect)
+
+    def _bases(self) -> list[Material]:
+        """The material, and then the same drafter with other facts stated."""
+        material, target = self.material, self.trained.target
+        stated = [
+            edit(material, target) for edit in (with_stated_boundaries, with_default_boundaries)
+        ]
+        bases = [material, *(other for other in stated if other is not None)]
+        bases += [other for base in bases if (other := without_identity_map(base)) is not base]
+        return bases
+
+    def _forms(self) -> Iterator[Material]:
+        """The bases, and then each with its embedding and its head stored otherwise."""
+        bases, target = self._bases(), self.trained.target
+        yield from bases
+        # Engines that would use the target's do so whether the drafter stores one or not.
+        for edits in (*_ADDING, *(_LEAVING if isinstance(self.goal, DialectGoal) else ())):
+            for base in bases:
+                try:
+                    other = base
+                    for edit in edits:
+                        other = edit(other, target)
+                except ConversionError:
+                    continue  # what it lacks is told by what stands against the others
+                if other is not base:
+                    yield other
 
     def _candidate(
         self, material: Material, writer: Writer, tokenizer: Callable[[], Mapping[str, Any]]
@@ -160,28 +226,11 @@ class _Search:
 def _require_judged(trained: Trained, goal: Goal) -> None:
     if isinstance(goal, DialectGoal) or isinstance(trained.spec, Eagle3Spec):
         return
-    raise ConversionError(
-        f"{trained.checkpoint.location} cannot be shown to be exact on {goal}:"
-        f" {trained.spec.unjudged}",
-        hint=f"name a dialect to convert it to: {', '.join(WRITABLE)}",
+    location = trained.checkpoint.location
+    raise UnjudgedError(
+        f"{location} cannot be shown to be exact on {goal}: {trained.spec.unjudged}",
+        hint=f"look at what it says of itself: eyas inspect {location}",
     )
-
-
-def _forms(material: Material, target: TargetFacts | None) -> Iterator[Material]:
-    """`material`, and then the same drafter with other facts stated or stored."""
-    stated = [edit(material, target) for edit in (with_stated_boundaries, with_default_boundaries)]
-    bases = [material, *(other for other in stated if other is not None)]
-    yield from bases
-    for edits in ((with_own_head,), (with_own_embedding,), (with_own_head, with_own_embedding)):
-        for base in bases:
-            try:
-                other = base
-                for edit in edits:
-                    other = edit(other, target)
-            except ConversionError:
-                continue  # what it lacks is told by what stands against the others
-            if other is not base:
-                yield other
 
 
 def _dtype(material: Material) -> str | None:

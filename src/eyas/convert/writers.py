@@ -54,23 +54,25 @@ class Writer:
         return self.write(spec, roles, dtype=dtype)
 
 
+_flat = partial(specforge.write, null_vocab=True)
+
 # What is tried for an engine. Readers of the flat form differ in the name of the layer and in the
 # key of the layer ids; the first manner that an engine reads as trained is taken.
 FOR_ENGINES: tuple[Writer, ...] = (
     Writer(
         dialect=specforge.name,
         manner="midlayer.*",
-        write=partial(specforge.write, layer_prefix="midlayer.", ids="nested"),
+        write=partial(_flat, layer_prefix="midlayer.", ids="nested"),
     ),
     Writer(
         dialect=specforge.name,
         manner="layers.*",
-        write=partial(specforge.write, layer_prefix="layers.0.", ids="nested"),
+        write=partial(_flat, layer_prefix="layers.0.", ids="nested"),
     ),
     Writer(
         dialect=specforge.name,
         manner="midlayer.*, layer ids at the top level",
-        write=partial(specforge.write, layer_prefix="midlayer.", ids="top"),
+        write=partial(_flat, layer_prefix="midlayer.", ids="top"),
     ),
     Writer(dialect=speculators.name, manner="nested config", write=speculators.write),
     Writer(

@@ -12,7 +12,7 @@ from typing import Any
 
 from eyas.dialects.dialect import Maps
 from eyas.dialects.implied import block_roles, require_parts
-from eyas.dialects.stating import dtype_key, layer_keys, require_stored
+from eyas.dialects.stating import Lack, dtype_key, layer_keys, require_known, require_stored
 from eyas.errors import ConversionError
 from eyas.spec import (
     Confidence,
@@ -24,8 +24,6 @@ from eyas.spec import (
     Ownership,
     VocabMap,
 )
-
-Lack = tuple[str, str]  # a fact of the drafter, and what the code lacks for it
 
 _KINDS = ("vanilla", "gated", "rnn")  # of the Markov head, in all that have one
 _SLIDING, _FULL = "sliding_attention", "full_attention"
@@ -68,8 +66,7 @@ def require_block_within(
 
     `anchored` says whether the anchor drafts in that code; None where a key says it.
     """
-    for fact, lack in _lacks(spec, reach, anchored):
-        raise ConversionError(f"{reach.dialect} cannot state {fact}: {reach.code} {lack}")
+    require_known(reach.dialect, reach.code, _lacks(spec, reach, anchored))
     require_stored(spec, roles_present, reach.dialect)
     implied = block_roles(spec, maps=reach.maps, output_bias=True)
     require_parts(implied, roles_present, reach.dialect)

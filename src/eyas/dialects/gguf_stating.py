@@ -13,7 +13,7 @@ from typing import Any
 from eyas.checkpoint.float32 import shortest
 from eyas.checkpoint.gguf_rope import own_keys, stored_rope
 from eyas.dialects.stating import require_eagle3, require_stored
-from eyas.errors import ConversionError
+from eyas.errors import ConversionError, TargetNeededError
 from eyas.spec import (
     DefaultBoundaries,
     DraftSpec,
@@ -53,7 +53,6 @@ _NAMES = {
     **{f"layers.0.{role}.weight": f"blk.0.{name}.weight" for role, name in INNER.items()},
 }
 _FILE_TYPES = {"float32": 0, "float16": 1, "bfloat16": 32}  # llama_ftype (include/llama.h)
-_ELSEWHERE = "serve the drafter on an engine that computes it: --to vllm or --to sglang"
 
 
 def write(
@@ -73,6 +72,9 @@ def write(
     spec = require_eagle3(spec, "gguf")
     _require_storable(spec, roles_present)
     attention, conditioning = _attention(spec), _conditioning(spec)
+    strange = sorted(set(roles_present) - _NAMES.keys() - {_LEFT_OUT})
+    if strange:
+        raise ConversionError(f"llama.cpp's eagle3 has no tensor for {strange[0]}")
     positions = spec.max_position_embeddings.value
     if positions is None:
         raise ConversionError(
@@ -140,22 +142,16 @@ def _require_storable(spec: Eagle3Spec, roles_present: Collection[str]) -> None:
     if spec.num_layers.value != 1:
         raise ConversionError(
             f"llama.cpp's eagle3 has one decoder layer, and this drafter {spec.num_layers.value}",
-            hint=_ELSEWHERE,
         )
     if spec.activation.value != "silu":
         raise ConversionError(
             f"llama.cpp's eagle3 computes silu, and this drafter {spec.activation.value}",
-            hint=_ELSEWHERE,
         )
     if spec.feedback.value is Feedback.POST_NORM:
         raise ConversionError(
             "llama.cpp's eagle3 feeds back the state before the final norm, and this drafter was"
             " trained on the one after it (norm_output)",
-            hint=_ELSEWHERE,
         )
-    strange = sorted(set(roles_present) - _NAMES.keys() - {_LEFT_OUT})
-    if strange:
-        raise ConversionError(f"llama.cpp's eagle3 has no tensor for {strange[0]}", hint=_ELSEWHERE)
 
 
 def _attention(spec: Eagle3Spec) -> Mha:
@@ -163,13 +159,13 @@ def _attention(spec: Eagle3Spec) -> Mha:
     if not isinstance(attention, Mha):
         raise ConversionError(
             "llama.cpp's eagle3 has no latent attention (MLA), which this drafter has",
-            hint=_ELSEWHERE,
         )
-    for fact, what in ((attention.bias, "bias on q, k and v"), (attention.qk_norm, "q/k norm")):
+    for fact, what in (
+        (attention.bias, "bias on q, k and v"),
+        (attention.qk_norm, "norms on q and k"),
+    ):
         if fact.value:
-            raise ConversionError(
-                f"llama.cpp's eagle3 has no {what}, which this drafter has", hint=_ELSEWHERE
-            )
+            raise ConversionError(f"llama.cpp's eagle3 has no {what}, which this drafter has")
     return attention
 
 
@@ -179,20 +175,18 @@ def _conditioning(spec: Eagle3Spec) -> Fused:
         raise ConversionError(
             "llama.cpp's eagle3 always fuses three captured states with fc, and this drafter does"
             " not",
-            hint=_ELSEWHERE,
         )
     if conditioning.count.value != 3:
         raise ConversionError(
             f"llama.cpp's eagle3 captures three states, and this drafter"
             f" {conditioning.count.value}",
-            hint=_ELSEWHERE,
         )
-    lacking = ((conditioning.fc_norm, "norm for each captured state"), (conditioning.bias, "bias"))
+    norms = "norm for each captured state before fc"
+    lacking = ((conditioning.fc_norm, norms), (conditioning.bias, "bias on fc"))
     for fact, what in lacking:
         if fact.value:
             raise ConversionError(
-                f"llama.cpp's eagle3 has no {what} before or on fc, which this drafter has",
-                hint=_ELSEWHERE,
+                f"llama.cpp's eagle3 has no {what}, which this drafter has",
             )
     return conditioning
 
@@ -203,11 +197,10 @@ def _boundaries(conditioning: Fused, target_layers: int | None) -> list[int]:
         if len(boundaries) != 3:
             raise ConversionError(
                 f"llama.cpp's eagle3 needs three layer ids, and this drafter has {len(boundaries)}",
-                hint=_ELSEWHERE,
             )
         return list(boundaries)
     if target_layers is None:
-        raise ConversionError(
+        raise TargetNeededError(
             "the drafter states no layer ids, and llama.cpp's eagle3 needs the three, which depend"
             " on the depth of the target",
             hint="name the target: --target MODEL",

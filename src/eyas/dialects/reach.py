@@ -13,8 +13,7 @@ from typing import Literal
 from eyas.dialects.dialect import Maps
 from eyas.dialects.implied import eagle3_roles, require_parts
 from eyas.dialects.rope_reach import RopeReach
-from eyas.dialects.stating import require_stored
-from eyas.errors import ConversionError
+from eyas.dialects.stating import Lack, require_known, require_stored
 from eyas.spec import (
     DefaultBoundaries,
     Eagle3Spec,
@@ -26,8 +25,6 @@ from eyas.spec import (
     VocabMap,
     VocabOrder,
 )
-
-Lack = tuple[str, str]  # a fact of the drafter, and what the code lacks for it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,20 +59,17 @@ EITHER = OWN | TARGETS
 
 def require_within(spec: Eagle3Spec, roles_present: Collection[str], reach: Reach) -> Fused:
     """The conditioning of `spec`; raises ConversionError for a fact or a tensor beyond `reach`."""
-    if not isinstance(spec.conditioning, Fused):
-        raise _beyond(
-            reach, "that no states are fused", "runs fc over captured states in every drafter"
-        )
-    for fact, lack in _lacks(spec, spec.conditioning, reach):
-        raise _beyond(reach, fact, lack)
+    conditioning = spec.conditioning
+    if isinstance(conditioning, Fused):
+        lacks = list(_lacks(spec, conditioning, reach))
+    else:
+        lacks = [("that no states are fused", "runs fc over captured states in every drafter")]
+    require_known(reach.dialect, reach.code, lacks)
+    assert isinstance(conditioning, Fused)  # that it is not was the lack
     require_stored(spec, roles_present, reach.dialect)
     implied = eagle3_roles(spec, maps=reach.maps, output_bias=reach.bias == "qkvo")
     require_parts(implied, roles_present, reach.dialect)
-    return spec.conditioning
-
-
-def _beyond(reach: Reach, fact: str, lack: str) -> ConversionError:
-    return ConversionError(f"{reach.dialect} cannot state {fact}: {reach.code} {lack}")
+    return conditioning
 
 
 def _lacks(spec: Eagle3Spec, fused: Fused, reach: Reach) -> Iterator[Lack]:

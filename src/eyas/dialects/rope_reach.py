@@ -29,16 +29,18 @@ class RopeReach:
         if not self.numbers:
             return None
         if rope.kind not in self.numbers:
-            return f"RoPE of the kind {rope.kind}", f"builds {' and '.join(self.numbers)} alone"
+            *first, last = self.numbers
+            known = f"{', '.join(first)} and {last}" if first else last
+            return f"RoPE of the kind {rope.kind}", f"builds {known} alone"
         if rope.kind in self.fixed and rope.theta != _BASE:
             return (
                 f"rope_theta {rope.theta:g} with RoPE of the kind {rope.kind}",
                 "builds that kind with 10000",
             )
-        known = self.numbers[rope.kind]
-        for number in sorted(set(rope.scaling) - known):
+        taken = self.numbers[rope.kind]
+        for number in sorted(set(rope.scaling) - taken):
             return f"{number} of RoPE of the kind {rope.kind}", "takes no such number"
-        for number in sorted(known - set(rope.scaling)):
+        for number in sorted(taken - set(rope.scaling)):
             return f"RoPE of the kind {rope.kind} without {number}", "needs it"
         factor = rope.scaling.get("factor")
         if self.stretches and factor is not None and not _above_one(factor):

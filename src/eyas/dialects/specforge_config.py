@@ -37,6 +37,7 @@ from eyas.spec import (
     LaterNorm,
     Mha,
     Mla,
+    Ownership,
     PEagleSpec,
     Unfused,
 )
@@ -85,13 +86,16 @@ def write(
     ids: Literal["nested", "top", "both"] = "nested",
     dtype: str | None = None,
     target_layers: int | None = None,
+    null_vocab: bool = False,
 ) -> Written:
     """A flat config for `spec`, and role → tensor name.
 
     `ids` says which keys state an EAGLE-3 drafter's boundaries, since readers differ in the one
     they look at, and `layer_prefix` what its layer is called; `dtype` is torch's name of the
-    weights' type. `target_layers` is the depth of the target, without which SpecForge builds no
-    DFlash drafter. Raises ConversionError for a fact that the dialect cannot state.
+    weights' type. With `null_vocab` a drafter whose head is the target's has no size of its own
+    vocabulary, by which SGLang tells it. `target_layers` is the depth of the target, without which
+    SpecForge builds no DFlash drafter. Raises ConversionError for a fact that the dialect cannot
+    state.
     """
     if isinstance(spec, DFlashSpec):
         return _write_block(spec, roles_present, dtype, target_layers)
@@ -104,10 +108,11 @@ def write(
             f"midlayer.* names one decoder layer, and this drafter has {spec.num_layers.value}",
             hint="name them layers.*",
         )
+    shared = spec.head.value is Ownership.TARGET
     config: dict[str, Any] = {
         **_attention_keys(spec.attention),
         **layer_keys(spec),
-        "draft_vocab_size": spec.draft_vocab_size.value,
+        "draft_vocab_size": None if shared and null_vocab else spec.draft_vocab_size.value,
         "norm_before_residual": spec.norm_before_residual.value,
         "norm_output": spec.feedback.value is Feedback.POST_NORM,
         **_conditioning_keys(spec.conditioning, ids),

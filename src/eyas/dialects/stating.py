@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
 from eyas.dialects.dialect import Maps
@@ -20,6 +20,8 @@ from eyas.spec import (
     Ownership,
     VocabMap,
 )
+
+Lack = tuple[str, str]  # a fact of the drafter, and what the code lacks for it
 
 
 def require_eagle3(spec: DraftSpec, dialect: str) -> Eagle3Spec:
@@ -114,3 +116,13 @@ def tensor_names(
 ) -> dict[str, str]:
     """Role → tensor name, without a t2d that `maps` does not have."""
     return {role: rename(role) for role in roles_present if role != "t2d" or "t2d" in maps}
+
+
+def require_known(dialect: str, code: str, lacks: Iterable[Lack]) -> None:
+    """Raises ConversionError with every fact of `lacks`, and what `code` lacks for it."""
+    found: dict[str, str] = {}
+    for fact, lack in lacks:
+        found.setdefault(fact, lack)
+    told = [f"{fact}: {'it' if i else code} {found[fact]}" for i, fact in enumerate(found)]
+    if told:
+        raise ConversionError(f"{dialect} cannot state {'; nor '.join(told)}", facts=len(told))

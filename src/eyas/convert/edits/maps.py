@@ -79,6 +79,19 @@ def with_sorted_offsets(material: Material) -> Material:
     )
 
 
+def without_identity_map(material: Material) -> Material:
+    """`material` without a map that leads from each id to itself; as it is with any other."""
+    ids, spec = target_ids(material), material.facts
+    if ids != tuple(range(spec.vocab_size.value)):
+        return material
+    facts = {
+        "vocab_map": inferred(VocabMap.IDENTITY, spec.vocab_map.key),
+        "vocab_order": inferred(None, spec.vocab_order.key),
+    }
+    what = "the map is left out, which leads from each id to itself"
+    return material.changed(what, facts=facts, parts={"d2t": None, "t2d": None})
+
+
 def with_mask(material: Material) -> Material:
     """`material` with t2d, the mask of the target's ids that the map keeps, where it has a map."""
     ids = target_ids(material)

@@ -10,7 +10,7 @@ from eyas.checkpoint.target_weights import embedding_of, head_of
 from eyas.checks.unscaled import FLOATS
 from eyas.convert.material import Material, Part
 from eyas.convert.same import same_numbers
-from eyas.errors import CheckpointError, ConversionError
+from eyas.errors import CheckpointError, ConversionError, TargetNeededError
 from eyas.spec import DFlashSpec, Eagle3Spec, Fact, Ownership, VocabMap
 
 if TYPE_CHECKING:
@@ -106,17 +106,32 @@ def has_targets_embedding(material: Material, target: TargetFacts | None) -> boo
     return same_numbers(own.rows, theirs.rows)
 
 
+def missing_weights(material: Material, target: TargetFacts | None) -> TargetNeededError | None:
+    """What is said of the target's embedding or head where it is not at hand; None where both are.
+
+    Nothing but headers is read.
+    """
+    for role in (EMBEDDING, HEAD):
+        try:
+            _of_target(target, role, None, material.facts)
+        except TargetNeededError as error:
+            return error
+        except ConversionError:
+            continue
+    return None
+
+
 def _of_target(
     target: TargetFacts | None, role: str, count: int | None, spec: Eagle3Spec | DFlashSpec
 ) -> Part:
     """The target's embedding or head, cut to `count` rows where it has more."""
     what = "embedding" if role == EMBEDDING else "head"
     if target is None:
-        raise ConversionError(f"the {what} is the target's, which is not named", hint=_HINT)
+        raise TargetNeededError(f"the {what} is the target's, which is not named", hint=_HINT)
     try:
         files, header = embedding_of(target) if role == EMBEDDING else head_of(target)
     except CheckpointError as error:
-        raise ConversionError(
+        raise TargetNeededError(
             f"the {what} of {target.location} is not at hand: {error.message}", hint=_HINT
         ) from None
     if header.dtype not in FLOATS:
