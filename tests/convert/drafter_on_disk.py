@@ -70,11 +70,15 @@ def _f(**values: Any) -> dict[str, Any]:
     return {name: declared(value, "test") for name, value in values.items()}
 
 
-def eagle3_spec(facts: Facts, random: Random) -> Eagle3Spec:
-    """The spec of a drafter with `facts`, and with random sizes; its map is sorted offsets."""
+def eagle3_spec(facts: Facts, random: Random, target_width: int = 0) -> Eagle3Spec:
+    """The spec of a drafter with `facts`, and with random sizes; its map is sorted offsets.
+
+    `target_width` is that of the target's states, where it is not 0.
+    """
     states = STATES[facts["states"]]
     kind, theta, scaling = ROPES[facts["rope"]]
-    hidden = random.choice((8, 12))
+    same = facts["width"] == "same"
+    hidden = target_width if target_width and same else random.choice((8, 12))
     form = _COMPUTED.get(facts["vocabulary"], VocabMap.OFFSETS)
     mapped = form is VocabMap.OFFSETS
     whole = facts["vocabulary"] in ("whole", "mapped whole")
@@ -96,7 +100,7 @@ def eagle3_spec(facts: Facts, random: Random) -> Eagle3Spec:
         vocab_order=declared(VocabOrder.SORTED, "test") if mapped else absent("test"),
         **_f(
             hidden_size=hidden,
-            target_hidden_size=hidden if facts["width"] == "same" else 10,
+            target_hidden_size=hidden if same else target_width or 10,
             intermediate_size=random.choice((6, 10)),
             num_layers=1 if one else 2,
             activation=facts["activation"],
@@ -168,6 +172,17 @@ def random_numbers(shapes: Mapping[str, tuple[int, ...]], types: str, seed: int)
         bits = chance.integers(0, np.iinfo(kind).max, shape, dtype=kind, endpoint=True)
         infinite = (bits & _EXPONENT[dtype]) == _EXPONENT[dtype]
         found[role] = Held(dtype=dtype, bits=np.where(infinite, 0x3F00, bits).astype(kind))
+    return found
+
+
+def trained_numbers(shapes: Mapping[str, tuple[int, ...]], seed: int) -> dict[str, Held]:
+    """Numbers in float32 of the sizes that trained ones have: matrices keep what they are given."""
+    chance = np.random.default_rng(seed)
+    found = {}
+    for role, shape in shapes.items():
+        scale, mean = (1.2 * shape[-1] ** -0.5, 0.0) if len(shape) > 1 else (0.3, 1.0)
+        drawn = (mean + scale * chance.standard_normal(shape)).astype("<f4")
+        found[role] = Held(dtype="F32", bits=drawn.view("<u4"))
     return found
 
 

@@ -10,9 +10,20 @@ from typing import TYPE_CHECKING, Any
 from eyas.checkpoint import Format
 from eyas.checkpoint.header import TORCH_NAMES
 from eyas.checks import Trained, as_trained
-from eyas.convert.edits.boundaries import with_default_boundaries, with_stated_boundaries
+from eyas.convert.edits.boundaries import (
+    with_ascending_boundaries,
+    with_default_boundaries,
+    with_stated_boundaries,
+)
 from eyas.convert.edits.dtype import with_one_dtype
-from eyas.convert.edits.maps import with_mask, with_sorted_offsets, without_mask
+from eyas.convert.edits.layers import with_other_later_norm
+from eyas.convert.edits.maps import (
+    with_mask,
+    with_sorted_offsets,
+    with_stated_map,
+    without_mask,
+    without_whole_map,
+)
 from eyas.convert.edits.ownership import (
     has_targets_embedding,
     with_own_embedding,
@@ -37,6 +48,13 @@ if TYPE_CHECKING:
     from eyas.engines import Launch
 
 
+# Other ways to say what computes the same: each makes a further form, or None.
+_RESTATED: tuple[Callable[[Material, "TargetFacts | None"], Material | None], ...] = (
+    without_whole_map,
+    with_stated_map,
+    with_other_later_norm,
+    with_ascending_boundaries,
+)
 _COPIED = "the engine uses the target's embedding, whose numbers the drafter's own has"
 
 
@@ -171,6 +189,9 @@ def _forms(material: Material, target: TargetFacts | None) -> Iterator[Material]
     """`material`, and then the same drafter with other facts stated or stored."""
     stated = [edit(material, target) for edit in (with_stated_boundaries, with_default_boundaries)]
     bases = [material, *(other for other in stated if other is not None)]
+    for restate in _RESTATED:
+        again = [restate(base, target) for base in bases]
+        bases += [other for other in again if other is not None]
     yield from bases
     for edits in ((with_own_head,), (with_own_embedding,), (with_own_head, with_own_embedding)):
         for base in bases:

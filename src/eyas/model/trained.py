@@ -6,6 +6,7 @@ from torch import Tensor
 
 from eyas import dialects
 from eyas.checkpoint import Checkpoint
+from eyas.checkpoint.gguf_rope import FACTORS
 from eyas.errors import CheckpointError, UnsupportedError
 from eyas.model.drafter import Drafter
 from eyas.model.id_map import fault_of_map
@@ -36,6 +37,8 @@ def trained_drafter(checkpoint: Checkpoint, target: Target) -> Drafter:
     unused = {
         name for name, role in dialect.roles(checkpoint).items() if role not in _TRAINING_ONLY
     } | (checkpoint.tensors.keys() - dialect.roles(checkpoint).keys())
+    if FACTORS not in spec.rope.value.scaling.values():
+        unused -= {FACTORS}  # they are those of a RoPE that the keys tell
     for name in sorted(unused - used):
         raise CheckpointError(
             f"{checkpoint.place(name)} is no weight of the drafter that the config describes",
