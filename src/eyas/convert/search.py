@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
 
 # Other ways to say what computes the same: each makes a further form, or None.
-_RESTATED: tuple[Callable[[Material, "TargetFacts | None"], Material | None], ...] = (
+_RESTATED: tuple[Callable[[Material, TargetFacts | None], Material | None], ...] = (
     without_whole_map,
     with_stated_map,
     with_other_later_norm,
