@@ -25,6 +25,7 @@ CASES = {
     "plain, AngelSlim": case("angelslim"),
     "plain, gguf": case("gguf"),
     "descending": case("speculators", states="descending"),
+    "descending, both norms": case("speculators", states="descending", norm_before_fc="both"),
     "two states": case("speculators", states="two"),
     "five states": case("speculators", states="five"),
     "the embeddings among the states": case("speculators", states="embeddings"),
@@ -36,6 +37,7 @@ CASES = {
     "one norm before fc": case("speculators", norm_before_fc="all"),
     "bias of fc": case("specforge", bias_of_fc=True),
     "bias of q, k, v": case("specforge", attention="qkv"),
+    "bias of q, k, v, o": case("speculators", attention="qkvo"),
     "norms on q and k": case("speculators", attention="normed"),
     "DeepSpec": case("deepspec", states="five", attention="normed", owners=OWN, vocabulary="whole"),
     "latent": case("torchspec", attention="latent", owners=OWN),
@@ -59,8 +61,7 @@ CASES = {
     "gelu": case("specforge", activation="gelu"),
 }
 
-FIRST = ("sglang@0.4.9", "sglang@0.5.8")
-OLD = (*FIRST, "sglang@0.5.10.post1")
+OLD = ("sglang@0.4.9", "sglang@0.5.8", "sglang@0.5.10.post1")
 SGLANG = (*OLD, "sglang@0.5.23")
 VLLM = ("vllm@0.32.0:v1", "vllm@0.32.0:v2", "vllm@0.33.0:v1", "vllm@0.33.0:v2")
 LLAMACPP = ("llamacpp@11549",)
@@ -70,6 +71,7 @@ _IDS = (OLD, "captures boundaries 2, 5, 7")
 REFUSED: dict[str, tuple[tuple[tuple[str, ...], str], ...]] = {
     "three states": (_IDS,),
     "descending": (_IDS,),
+    "descending, both norms": ((OLD, "fc_norm"), (LLAMACPP, "fc_norm")),
     "two states": ((OLD, "fuses 3 states"), (LLAMACPP, "captures three states")),
     "five states": ((OLD, "fuses 3 states"), (LLAMACPP, "captures three states")),
     "the embeddings among the states": ((SGLANG, "trained on 0, 4, 6"),),
@@ -79,8 +81,9 @@ REFUSED: dict[str, tuple[tuple[tuple[str, ...], str], ...]] = {
     "a norm for each state": ((OLD, "fc_norm"), (LLAMACPP, "fc_norm")),
     "EAGLE-3.1": ((OLD, "fc_norm"), (LLAMACPP, "norm_output")),
     "one norm before fc": ((OLD, "input_norm"),),
-    "bias of fc": ((FIRST, "o_proj.bias"), (VLLM, r"fc\.bias"), (LLAMACPP, r"fc\.bias")),
-    "bias of q, k, v": ((SGLANG, "bias"), (VLLM, r"o_proj\.bias"), (LLAMACPP, r"_proj\.bias")),
+    "bias of fc": ((VLLM, r"fc\.bias"), (LLAMACPP, r"fc\.bias")),
+    "bias of q, k, v": ((SGLANG, "bias"), (LLAMACPP, r"_proj\.bias")),
+    "bias of q, k, v, o": ((SGLANG, "bias"), (LLAMACPP, r"_proj\.bias")),
     "norms on q and k": ((SGLANG, "norms on q and k"), (LLAMACPP, "_norm")),
     "DeepSpec": ((SGLANG, "norms on q and k"), (LLAMACPP, "_norm")),
     "latent": (

@@ -44,16 +44,10 @@ from eyas.errors import ConversionError
 from eyas.spec import DefaultBoundaries, DraftSpec, Eagle3Spec, Ownership, PEagleSpec
 
 # What can be said otherwise, and so goes there, but comes back in the other words: a tied head
-# stored as its own, states put in the order of the layers, the other name of a norm, a map made for
-# the first ids or left out where it does nothing.
-RESTATED = (
-    ("own", "tied"),
-    "descending",
-    "hidden_norm",
-    "input_layernorm",
-    "prefix",
-    "mapped whole",
-)
+# stored as its own, states in the order of the layers, the other name of a norm, zeros as a bias, a
+# map made for the first ids or left out where it does nothing.
+_OF_LAYERS = ("hidden_norm", "input_layernorm", "qkv")
+RESTATED = (("own", "tied"), "descending", "prefix", "mapped whole", *_OF_LAYERS)
 _FLAT = "specforge speculators eagle angelslim modelopt torchspec automodel"
 # Where a drafter of each dialect can go, and come back from: the pairs that have one in common.
 EXACT = {

@@ -16,7 +16,7 @@ from eyas.convert.edits.boundaries import (
     with_stated_boundaries,
 )
 from eyas.convert.edits.dtype import with_one_dtype
-from eyas.convert.edits.layers import with_other_later_norm
+from eyas.convert.edits.layers import with_other_later_norm, with_output_bias
 from eyas.convert.edits.maps import (
     with_mask,
     with_sorted_offsets,
@@ -53,6 +53,7 @@ _RESTATED: tuple[Callable[[Material, TargetFacts | None], Material | None], ...]
     without_whole_map,
     with_stated_map,
     with_other_later_norm,
+    with_output_bias,
     with_ascending_boundaries,
 )
 _COPIED = "the engine uses the target's embedding, whose numbers the drafter's own has"
