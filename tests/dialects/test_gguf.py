@@ -60,6 +60,7 @@ VARIANTS: dict[str, tuple[dict[str, Any], dict[str, tuple[int, ...]]]] = {
 TOKENIZER = {
     "tokenizer.ggml.model": "gpt2",
     "tokenizer.ggml.tokens": GgufValue(value=[f"t{i}" for i in range(20)], kind=9, of=8),
+    "tokenizer.ggml.merges": GgufValue(value=["t 1"], kind=9, of=8),
 }
 
 

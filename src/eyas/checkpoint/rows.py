@@ -85,6 +85,31 @@ class Gathered:
 
 
 @dataclass(frozen=True, slots=True)
+class GatheredColumns:
+    """Rows cut into parts of equal width, one for each of `order`: part i is part ``order[i]``."""
+
+    of: Rows
+    order: Sequence[int]
+
+    @property
+    def dtype(self) -> str:
+        """The other's type."""
+        return self.of.dtype
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The other's sizes."""
+        return self.of.shape
+
+    def read(self, ranges: Sequence[range]) -> bytes:
+        """See Rows."""
+        raw, width = memoryview(self.of.read(ranges)), row_nbytes(self) // len(self.order)
+        starts = range(0, len(raw), row_nbytes(self)) if raw else ()
+        parts = ((start + part * width for part in self.order) for start in starts)
+        return b"".join(raw[at : at + width] for row in parts for at in row)
+
+
+@dataclass(frozen=True, slots=True)
 class Cast:
     """The numbers of another float tensor in type `dtype`, rounded where they must be."""
 

@@ -10,13 +10,19 @@ from typing import TYPE_CHECKING, Any
 from eyas.checkpoint import Format
 from eyas.checkpoint.header import TORCH_NAMES
 from eyas.checks import Trained, as_trained
-from eyas.convert.edits.boundaries import with_default_boundaries, with_stated_boundaries
+from eyas.convert.edits.boundaries import (
+    with_ascending_boundaries,
+    with_default_boundaries,
+    with_stated_boundaries,
+)
 from eyas.convert.edits.dtype import with_one_dtype
+from eyas.convert.edits.layers import with_other_later_norm, with_output_bias
 from eyas.convert.edits.maps import (
     with_mask,
     with_sorted_offsets,
-    without_identity_map,
+    with_stated_map,
     without_mask,
+    without_whole_map,
 )
 from eyas.convert.edits.ownership import (
     has_targets_embedding,
@@ -52,6 +58,14 @@ _LEAVING = (
     (without_own_head,),
     (without_own_embedding,),
     (without_own_head, without_own_embedding),
+)
+# Other ways to say what computes the same: each makes a further form, or None.
+_RESTATED: tuple[Callable[[Material, TargetFacts | None], Material | None], ...] = (
+    without_whole_map,
+    with_stated_map,
+    with_other_later_norm,
+    with_output_bias,
+    with_ascending_boundaries,
 )
 _COPIED = "the engine uses the target's embedding, whose numbers the drafter's own has"
 
@@ -164,7 +178,9 @@ class _Search:
             edit(material, target) for edit in (with_stated_boundaries, with_default_boundaries)
         ]
         bases = [material, *(other for other in stated if other is not None)]
-        bases += [other for base in bases if (other := without_identity_map(base)) is not base]
+        for restate in _RESTATED:
+            again = [restate(base, target) for base in bases]
+            bases += [other for other in again if other is not None]
         return bases
 
     def _forms(self) -> Iterator[Material]:

@@ -74,6 +74,11 @@ FOR_ENGINES: tuple[Writer, ...] = (
         manner="midlayer.*, layer ids at the top level",
         write=partial(_flat, layer_prefix="midlayer.", ids="top"),
     ),
+    Writer(
+        dialect=specforge.name,
+        manner="layers.*, layer ids at the top level",
+        write=partial(specforge.write, layer_prefix="layers.0.", ids="top"),
+    ),
     Writer(dialect=speculators.name, manner="nested config", write=speculators.write),
     Writer(
         dialect=torchspec.name,

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from torch import Tensor
+import torch
+from torch import Tensor, nn
 
 from eyas import dialects
 from eyas.checkpoint import Checkpoint
+from eyas.checkpoint.gguf_rope import FACTORS
 from eyas.errors import CheckpointError, UnsupportedError
 from eyas.model.drafter import Drafter
 from eyas.model.id_map import fault_of_map
@@ -15,6 +17,7 @@ from eyas.spec import Eagle3Spec
 
 # Training alone reads these: a mask over the target's vocabulary.
 _TRAINING_ONLY = frozenset({"t2d"})
+_OUTPUT_BIAS = "self_attn.o_proj.bias"
 
 
 def trained_drafter(checkpoint: Checkpoint, target: Target) -> Drafter:
@@ -28,6 +31,10 @@ def trained_drafter(checkpoint: Checkpoint, target: Target) -> Drafter:
     if not isinstance(spec, Eagle3Spec):
         raise UnsupportedError(f"`{checkpoint.location}` is no EAGLE-3 drafter: {spec.unjudged}")
     drafter = Drafter(spec, embedding=target.embedding_VH, head=target.head_VH)
+    for role in dialect.roles(checkpoint).values():
+        if role.endswith(_OUTPUT_BIAS):  # no fact of the spec: it is there or not
+            output = drafter.get_submodule(role.removesuffix(".bias"))
+            output.register_parameter("bias", nn.Parameter(torch.zeros(spec.hidden_size.value)))
     shapes = {role: tuple(held.shape) for role, held in drafter.state_dict().items()}
     tensors = RoleTensors(checkpoint)
     state = {role: _weight(checkpoint, tensors, role, shape) for role, shape in shapes.items()}
@@ -36,6 +43,8 @@ def trained_drafter(checkpoint: Checkpoint, target: Target) -> Drafter:
     unused = {
         name for name, role in dialect.roles(checkpoint).items() if role not in _TRAINING_ONLY
     } | (checkpoint.tensors.keys() - dialect.roles(checkpoint).keys())
+    if FACTORS not in spec.rope.value.scaling.values():
+        unused -= {FACTORS}  # they are those of a RoPE that the keys tell
     for name in sorted(unused - used):
         raise CheckpointError(
             f"{checkpoint.place(name)} is no weight of the drafter that the config describes",

@@ -5,11 +5,15 @@ from __future__ import annotations
 import struct
 from dataclasses import replace
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 from eyas.checkpoint.rows import Gathered, Made, Rows, blocks
 from eyas.convert.material import Material, Part
 from eyas.errors import ConversionError
-from eyas.spec import Ownership, VocabMap, VocabOrder, inferred
+from eyas.spec import Ownership, VocabMap, VocabOrder, absent, inferred
+
+if TYPE_CHECKING:
+    from eyas.checkpoint import TargetFacts
 
 _CODES = {"BOOL": "?", "U8": "B", "I8": "b", "I16": "h", "I32": "i", "I64": "q"}
 _MAPPED = (VocabMap.OFFSETS, VocabMap.ABSOLUTE)
@@ -79,19 +83,6 @@ def with_sorted_offsets(material: Material) -> Material:
     )
 
 
-def without_identity_map(material: Material) -> Material:
-    """`material` without a map that leads from each id to itself; as it is with any other."""
-    ids, spec = target_ids(material), material.facts
-    if ids != tuple(range(spec.vocab_size.value)):
-        return material
-    facts = {
-        "vocab_map": inferred(VocabMap.IDENTITY, spec.vocab_map.key),
-        "vocab_order": inferred(None, spec.vocab_order.key),
-    }
-    what = "the map is left out, which leads from each id to itself"
-    return material.changed(what, facts=facts, parts={"d2t": None, "t2d": None})
-
-
 def with_mask(material: Material) -> Material:
     """`material` with t2d, the mask of the target's ids that the map keeps, where it has a map."""
     ids = target_ids(material)
@@ -113,6 +104,38 @@ def without_mask(material: Material) -> Material:
     if "t2d" not in material.parts or "d2t" not in material.parts:
         return material
     return material.changed("t2d is left out, which d2t tells", parts={"t2d": None})
+
+
+def with_stated_map(material: Material, target: TargetFacts | None) -> Material | None:
+    """`material` with a map to the first ids of the target, where it has none and drafts these."""
+    spec = material.facts
+    if spec.vocab_map.value is not VocabMap.PREFIX or spec.head.value is not Ownership.OWN:
+        return None
+    return material.changed(
+        "d2t is made, which leads to the first ids: they are drafted as they are",
+        facts={
+            "vocab_map": inferred(VocabMap.OFFSETS, spec.vocab_map.key),
+            "vocab_order": inferred(VocabOrder.SORTED, spec.vocab_order.key),
+        },
+        parts={"d2t": d2t_of(list(range(spec.draft_vocab_size.value)))},
+    )
+
+
+def without_whole_map(material: Material, target: TargetFacts | None) -> Material | None:
+    """`material` without a map that leads from each id of the whole vocabulary to itself."""
+    spec = material.facts
+    if spec.vocab_size.value != spec.draft_vocab_size.value:
+        return None
+    if target_ids(material) != tuple(range(spec.vocab_size.value)):
+        return None
+    return material.changed(
+        "d2t is left out, which leads from each id to itself",
+        facts={
+            "vocab_map": inferred(VocabMap.IDENTITY, spec.vocab_map.key),
+            "vocab_order": absent(spec.vocab_order.key),
+        },
+        parts={"d2t": None, "t2d": None},
+    )
 
 
 def d2t_of(ids: list[int]) -> Part:
