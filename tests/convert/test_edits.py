@@ -157,7 +157,8 @@ def test_a_copy_of_the_targets_embedding_may_be_replaced_by_it(
     draft = make_drafter(tensors={"embed_tokens.weight": floats(EMBEDDING[:32])})
     with pytest.raises(ConversionError) as caught:
         converted(draft, tmp_path / "out", "sglang@0.5.23")
-    assert caught.value.hint == "name the target with --target"
+    assert caught.value.hint is not None
+    assert caught.value.hint.endswith("--target")
     done = converted(draft, tmp_path / "out", "sglang@0.5.23", target)
     assert any("whose numbers the drafter's own has" in change for change in done.plan.changes)
 

@@ -128,6 +128,8 @@ def test_names_that_are_none(drafter: Path, refused: Any, config: dict[str, Any]
         ({"num_hidden_layers": 10**6}, "num_hidden_layers is 1000000, and eyas reads"),
         ({"num_hidden_layers": 10**30}, "num_hidden_layers is a number of 31 digits, and"),
         ({"num_aux_hidden_states": 10**7}, "num_aux_hidden_states is 10000000, and eyas"),
+        ({"vocab_size": 10**12}, "vocab_size is 1000000000000, and eyas reads"),
+        ({"head_dim": 10**9}, "head_dim is 1000000000, and eyas reads"),
         (
             {"transformer_layer_config": {"num_hidden_layers": 1001}},
             "transformer_layer_config.num_hidden_layers is 1001, and",

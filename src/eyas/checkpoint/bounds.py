@@ -7,8 +7,25 @@ from typing import Any
 
 from eyas.errors import CheckpointError
 
-# The largest public model has some 130 layers, the widest fusion takes 5 states.
-_MOST = {"num_hidden_layers": 1000, "eagle3.block_count": 1000, "num_aux_hidden_states": 64}
+# The largest public models have some 130 layers, 262,144 tokens, a width of 18,432 and 128 heads of
+# 576 channels; the widest fusion takes 5 states.
+_MOST = {
+    "num_hidden_layers": 1000,
+    "eagle3.block_count": 1000,
+    "num_aux_hidden_states": 64,
+    "vocab_size": 2**21,
+    "draft_vocab_size": 2**21,
+    "eagle3.vocab_size": 2**21,
+    "hidden_size": 2**20,
+    "target_hidden_size": 2**20,
+    "eagle3.embedding_length": 2**20,
+    "num_attention_heads": 2**16,
+    "num_key_value_heads": 2**16,
+    "eagle3.attention.head_count": 2**16,
+    "eagle3.attention.head_count_kv": 2**16,
+    "head_dim": 2**16,
+    "eagle3.attention.key_length": 2**16,
+}
 _MOST_IDS = 64
 _IDS = "layer_ids"
 

@@ -51,7 +51,13 @@ def in_trained_order(rows: Rows, role: str, attention: Mha | Mla) -> Rows:
         return rows
     for part, heads in (("q_proj", attention.num_heads), ("k_proj", attention.num_kv_heads)):
         if role.endswith(f"self_attn.{part}.weight"):
-            return Gathered(rows, from_neighbours(heads.value, attention.head_dim.value))
+            count, width = heads.value, attention.head_dim.value
+            if rows.shape[:1] != (count * width,):
+                raise CheckpointError(
+                    f"{role} has the shape {list(rows.shape)}, and its heads {count} x {width} rows",
+                    hint="correct the sizes in the file's keys",
+                )
+            return Gathered(rows, from_neighbours(count, width))
     return rows
 
 

@@ -126,7 +126,8 @@ def without_whole_map(material: Material, target: TargetFacts | None) -> Materia
     spec = material.facts
     if spec.vocab_size.value != spec.draft_vocab_size.value:
         return None
-    if target_ids(material) != tuple(range(spec.vocab_size.value)):
+    ids = target_ids(material)
+    if ids is None or len(ids) != spec.vocab_size.value or ids != tuple(range(len(ids))):
         return None
     return material.changed(
         "d2t is left out, which leads from each id to itself",
