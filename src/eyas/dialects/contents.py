@@ -54,7 +54,7 @@ def in_trained_order(rows: Rows, role: str, attention: Mha | Mla) -> Rows:
             count, width = heads.value, attention.head_dim.value
             if rows.shape[:1] != (count * width,):
                 raise CheckpointError(
-                    f"{role} has the shape {list(rows.shape)}, and its heads {count} x {width} rows",
+                    f"{role} has the shape {list(rows.shape)}, and its heads {count} x {width}",
                     hint="correct the sizes in the file's keys",
                 )
             return Gathered(rows, from_neighbours(count, width))
