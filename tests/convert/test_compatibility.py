@@ -104,7 +104,6 @@ def test_a_plain_drafter_is_exact_everywhere_but_from_deepspec(found: Matrix, pa
         ("SGLang", "a bias on q, k and v"),
         ("SGLang", "an embedding that is not the target's"),
         ("vLLM", "a bias on fc"),
-        ("vLLM", "two layers, the second with hidden_norm"),
         ("llama.cpp", "fc_norm"),
         ("llama.cpp", "norm_output"),
         ("llama.cpp", "latent attention (MLA)"),

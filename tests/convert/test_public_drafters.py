@@ -93,7 +93,7 @@ def test_a_map_from_each_id_to_itself_is_left_out_where_it_is_in_the_way(
     for goal in (V1, V2, "modelopt"):
         plan = outcomes[goal]
         assert isinstance(plan, Plan)
-        assert plan.changes == ("the map is left out, which leads from each id to itself",)
+        assert plan.changes == ("d2t is left out, which leads from each id to itself",)
     plan = outcomes[SGLANG]
     assert isinstance(plan, Plan)
     assert "d2t" in {tensor.role for tensor in plan.tensors}
