@@ -8,7 +8,8 @@
     ├── EngineError           an engine or version that eyas does not know
     ├── ConversionError       a conversion that would not be exact
     ├── UnsupportedError      a known fact that this version of eyas cannot compute with
-    └── FetchError            a download that failed or came back wrong
+    ├── FetchError            a download that failed or came back wrong
+    └── ProbeError            an engine that cannot be installed, started or asked
 
 A message is one sentence: what is wrong, and where. `hint` is what to type next.
 """
@@ -70,6 +71,10 @@ class UnsupportedError(EyasError):
 
 class FetchError(EyasError):
     """A download that failed or came back wrong."""
+
+
+class ProbeError(EyasError):
+    """An engine that cannot be installed, started or asked."""
 
 
 def reason_of(error: OSError) -> str:

@@ -73,9 +73,14 @@ def test_a_sliding_layer_is_a_fact_with_its_key() -> None:
     assert (slides.value, slides.origin) == (True, Origin.DECLARED)
     assert slides.key == "config.json :: transformer_layer_config.layer_types"
     assert not served(flat_config(layer_types=["full_attention"]), shapes()).slides.value
-    # types of layers that the drafter does not have
+
+
+def test_types_of_layers_that_the_drafter_does_not_have_are_refused() -> None:
     more = flat_config(layer_types=["full_attention", "sliding_attention"])
-    assert not served(more, shapes()).slides.value
+    refusal = served(more, shapes()).refusal
+    assert refusal is not None
+    assert refusal.stage is Stage.CONFIG
+    assert "layer_types names 2 layers, and num_hidden_layers is 1" in refusal.message
 
 
 def test_a_speculators_config_has_no_defaults() -> None:

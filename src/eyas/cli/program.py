@@ -22,11 +22,13 @@ COMMANDS = (
     ("Look", "landing"),
     ("Look", "check"),
     ("Look", "explain"),
+    ("Look", "probe"),
     ("Change", "convert"),
     ("Run", "demo"),
     ("Run", "generate"),
     ("Run", "eval"),
     ("Run", "target"),
+    ("Run", "engine"),
 )
 _RUNS_BARE = ("explain", "demo")  # others show their help when they are typed alone
 

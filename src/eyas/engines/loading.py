@@ -49,6 +49,10 @@ class Loading:
         """Whether there is a parameter of this name."""
         return parameter in self._parameters
 
+    def has_module(self, name: str) -> bool:
+        """Whether `name` is a parameter, or a part of the model that has some."""
+        return name in self._parameters or any(p.startswith(f"{name}.") for p in self._parameters)
+
     def leave(self, tensor: TensorHeader, fate: Fate, reason: str) -> None:
         """Record that `tensor` goes into no parameter."""
         self._seen[tensor.name] = tensor

@@ -96,7 +96,7 @@ def class_of(config: Mapping[str, object], file: str, method: str) -> DraftClass
     found = _BUILT.get(built)
     if found is not None:
         return found
-    if built in _WITHOUT_CONTRACT or built in _OTHER_METHODS:
+    if method == "draft_model" or built in _WITHOUT_CONTRACT or built in _OTHER_METHODS:
         raise NotCovered(f"{key} is {name}: vLLM builds {built}, which eyas has no contract for")
     if rewritten is not None:
         raise Refused(
@@ -114,6 +114,8 @@ def class_of(config: Mapping[str, object], file: str, method: str) -> DraftClass
 
 def _prefixed(name: str, method: str) -> str:
     """The registered name that `method` makes of an architecture."""
+    if method == "draft_model":
+        return name
     if method == "dflash":
         kept = name.startswith("DFlash") or name.endswith("DFlash") or name == "LiLiCorrDraftModel"
         return name if kept else f"DFlash{name}"

@@ -22,6 +22,12 @@ MODEL_TYPE = _claim(
     "vllm/transformers_utils/config.py",
     "315-321",
 )
+TYPED = _claim(
+    "a flat config is read by transformers' class for its model_type, whose fields are typed: a"
+    " value of another type raises, a null one too where the field takes none",
+    "vllm/transformers_utils/config.py",
+    "730-780",
+)
 SPECULATORS = _claim(
     "transformer_layer_config is the base, and of the top level draft_vocab_size,"
     " target_hidden_size, norm_before_residual (true where absent), norm_before_fc, fc_norm,"
@@ -144,6 +150,33 @@ QWEN3 = _claim(
     " sizes fc from num_aux_layers, num_aux_hidden_states, the top-level ids or eagle_config's ids",
     "vllm/model_executor/models/qwen3_eagle3.py",
     "56-80, 201-214",
+)
+PLAIN_ATTRIBUTES = _claim(
+    "the classes read sliding_window of a sliding layer, and the base of the rotary embedding, as"
+    " plain attributes: one that is absent or null raises",
+    "vllm/model_executor/models/llama.py",
+    "185-219",
+)
+ROPE_TYPES = _claim(
+    "a rope_type that get_rope does not know raises",
+    "vllm/model_executor/layers/rotary_embedding/__init__.py",
+    "102-350",
+)
+NULL_EPS = _claim(
+    "a null rms_norm_eps is handed to the first norm that runs, which raises",
+    "vllm/model_executor/layers/layernorm.py",
+    "100-140",
+)
+ARCHITECTURE_SIZES = _claim(
+    "the sizes of a model's architecture are typed: a null one raises while the config is made",
+    "vllm/transformers_utils/model_arch_config_convertor.py",
+    "30-120",
+)
+UNKNOWN_BIAS = _claim(
+    "an unknown name that ends in .bias is skipped where the module before it is there, and raises"
+    " where it is not",
+    "vllm/model_executor/models/utils.py",
+    "426-448",
 )
 EAGLE1 = _claim(
     "the EAGLE-1 class has an embedding, layers (the first without input_layernorm) and an fc over"

@@ -11,6 +11,7 @@ from eyas.engines.stop import NotCovered, Refused
 from eyas.engines.vllm import claims
 from eyas.engines.vllm.architecture import DraftClass, class_of
 from eyas.engines.vllm.defaults import DEFAULTS
+from eyas.engines.vllm.strict import require_sized, require_typed
 from eyas.spec import Claim, Stage
 
 # The keys that the parser takes from the top level, by speculators_model_type. A switch that is
@@ -33,10 +34,14 @@ _LAYER_KEYS = frozenset({*LLAMA_DEFAULTS, "num_key_value_heads", "head_dim", "at
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DraftConfig:
-    """The parsed config of a drafter and the class that it is built as."""
+    """The parsed config of a drafter and the class that it is built as.
+
+    `nested` says that it is a speculators config, which no config class has filled up.
+    """
 
     view: ConfigView
     built: DraftClass
+    nested: bool
 
 
 def is_speculators(checkpoint: Checkpoint) -> bool:
@@ -105,6 +110,7 @@ def _speculators(checkpoint: Checkpoint, version: str) -> DraftConfig:
             f"{file} :: mask_token_id is missing, and a peagle drafter needs it",
             claims.SPECULATORS_PEAGLE,
         )
+    require_sized(layer, file)
     values, places = _merged(raw, layer, kind)
     view = ConfigView(
         values=values,
@@ -114,7 +120,7 @@ def _speculators(checkpoint: Checkpoint, version: str) -> DraftConfig:
         places=places,
         defaults=_SWITCHES[kind],
     )
-    return DraftConfig(view=view, built=_NESTED_CLASSES[model_type])
+    return DraftConfig(view=view, built=_NESTED_CLASSES[model_type], nested=True)
 
 
 def _speculators_dflash(
@@ -140,7 +146,7 @@ def _speculators_dflash(
         | {name: f"transformer_layer_config.{name}" for name in _LAYER_KEYS | set(nested)},
         defaults={"norm_before_residual": False},
     )
-    return DraftConfig(view=view, built=DraftClass.DFLASH)
+    return DraftConfig(view=view, built=DraftClass.DFLASH, nested=True)
 
 
 def _merged(
@@ -173,6 +179,7 @@ def _flat(checkpoint: Checkpoint, version: str, method: str) -> DraftConfig:
             f"{file} has neither model_type nor a speculators_config",
             claims.MODEL_TYPE,
         )
+    require_typed(raw, file)
     built = class_of(raw, file, method)
 
     def unknown(message: str) -> Exception:
@@ -189,7 +196,7 @@ def _flat(checkpoint: Checkpoint, version: str, method: str) -> DraftConfig:
         file=file,
         defaults=defaults,
     )
-    return DraftConfig(view=view, built=built)
+    return DraftConfig(view=view, built=built, nested=False)
 
 
 def _stopper(claim: Claim) -> Callable[[str], Exception]:

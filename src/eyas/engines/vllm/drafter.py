@@ -17,6 +17,7 @@ from eyas.engines.vllm.architecture import DraftClass
 from eyas.engines.vllm.boundaries import configured_ids
 from eyas.engines.vllm.config import DraftConfig
 from eyas.engines.vllm.launch import drafts_in_parallel
+from eyas.engines.vllm.needs import require_needed
 from eyas.spec import Fact, Feedback, Mla, Rope, Stage, assumed, declared
 
 _QWEN3_THETA = 1000000.0
@@ -51,7 +52,9 @@ class Drafter:
     in_parallel: bool
 
 
-def drafter_of(parsed: DraftConfig, target: TargetFacts | None, settings: Settings) -> Drafter:
+def drafter_of(
+    parsed: DraftConfig, target: TargetFacts | None, settings: Settings, method: str
+) -> Drafter:
     """The drafter that a config describes; refuses where construction raises."""
     config, built = parsed.view, parsed.built
     if built is DraftClass.DFLASH and config.get("target_hidden_size") is None:
@@ -63,6 +66,7 @@ def drafter_of(parsed: DraftConfig, target: TargetFacts | None, settings: Settin
     draft_vocab = config.whole(name if given else "vocab_size")
     sizes = sizes_of(config, draft_vocab_size=draft_vocab)
     _require_silu(config)
+    require_needed(config, built, nested=parsed.nested)
     llama = built in (DraftClass.LLAMA, DraftClass.EAGLE1)
     qkv_bias, out_bias = _biases(config, built)
     # The map is built against the target's own vocabulary (llama_eagle3.py 338-345).
@@ -94,7 +98,7 @@ def drafter_of(parsed: DraftConfig, target: TargetFacts | None, settings: Settin
         has_fc=uses.map(lambda on: on or built in (DraftClass.DEEPSEEK, DraftClass.DFLASH)),
         slides=_slides(config, sizes.num_layers.value, latent=latent is not None),
         maps_ids=draft_vocab.value != target_vocab,
-        in_parallel=drafts_in_parallel(settings, config),
+        in_parallel=drafts_in_parallel(settings, config, method),
     )
     if built is DraftClass.DFLASH:
         _require_mask_token(config)
@@ -159,6 +163,9 @@ def _rope(config: ConfigView, built: DraftClass) -> Fact[Rope]:
     nested = "norm_before_residual" in config.defaults
     own = built in (DraftClass.QWEN3, DraftClass.DFLASH)
     theta = _QWEN3_THETA if own and nested else None
+    if nested and config.get("rope_parameters"):
+        # No config class takes the older name for the newer one.
+        config = config.without("rope_scaling")
     rope = rope_of(config, reads_rope_parameters=True, default_theta=theta)
     if built is DraftClass.DEEPSEEK and rope.value.kind not in ("default", "yarn"):
         # Latent attention takes every scaled RoPE for DeepSeek's yarn (deepseek_v2.py 1115-1120).

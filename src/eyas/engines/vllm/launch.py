@@ -43,12 +43,15 @@ def guessed_method(location: str) -> str:
     return next((method for sign, method in signs.items() if sign in path), "draft_model")
 
 
-def drafts_in_parallel(settings: Settings, config: ConfigView) -> bool:
+def drafts_in_parallel(settings: Settings, config: ConfigView, method: str) -> bool:
     """Whether the launch asks for all draft tokens of one pass.
 
+    Methods dflash and dspark do (vLLM 0.32.0, vllm/config/speculative.py 1468-1469), and
     `vllm serve` on a peagle speculators directory sets it (vLLM 0.32.0,
     vllm/transformers_utils/configs/speculators/base.py 143-149), where it has put a pard_token.
     """
+    if method in ("dflash", "dspark"):
+        return True
     typed = settings.get(_PARALLEL)
     if typed is not None:
         return typed == "true"

@@ -167,13 +167,16 @@ def _place(loading: Loading, tensor: TensorHeader, name: str, *, latent: bool) -
 
 
 def _into(loading: Loading, tensor: TensorHeader, full: str, key: str | None, claim: Claim) -> None:
-    """Place `tensor` into parameter `full`; an unknown bias is lost, an unknown name refused."""
+    """Place `tensor` into parameter `full`; refuses an unknown name.
+
+    An unknown bias of a module that is there is lost.
+    """
     if full in loading:
         try:
             loading.place(tensor, full, key)
         except Misfit as misfit:
             raise Refused(Stage.LOAD, str(misfit), claims.SHAPE) from None
-    elif full.endswith(".bias"):
+    elif full.endswith(".bias") and loading.has_module(full.removesuffix(".bias")):
         loading.leave(tensor, Fate.LOST, f"{full} is no parameter: an unknown bias, no log")
     else:
         raise Refused(

@@ -80,27 +80,25 @@ class _Reading(Answer):
             speculators=speculators,
         )
         self.claims += [claims.METHOD, claims.DEFAULT_RUNNER]
-        if method == "draft_model":
-            raise Refused(
-                Stage.FIRST_REQUEST,
-                f"no method is given and {checkpoint.location} names none: vLLM takes it for a"
-                " plain draft model",
-                claims.METHOD,
-            )
-        drafter = drafter_of(draft_config(checkpoint, self.version, method), target, self.settings)
+        drafter = drafter_of(
+            draft_config(checkpoint, self.version, method), target, self.settings, method
+        )
         self.slides = drafter.slides
         if method in ("eagle", "eagle3"):
             self.long_context = assumed(
                 LongContext.EXTENDED, CONTEXT_KEY, whose=f"vllm {self.version}"
             )
             self.claims.append(claims.LONGER_CONTEXT)
+        if method == "draft_model":
+            self._plain(drafter)
+            return
         if drafter.built is DraftClass.EAGLE1:
             self._eagle1(drafter)
             return
         if drafter.built is DraftClass.DFLASH:
             self._dflash(drafter, method)
             return
-        if drafter.in_parallel and self.runner == "v2":
+        if drafter.in_parallel and self.runner == "v2" and method != "dflash":
             self.runner = "v1"
             self.claims.append(claims.PARALLEL_RUNNER)
         capture = capture_of(drafter.config, self.runner, target)
@@ -118,6 +116,22 @@ class _Reading(Answer):
             require_capture(target, self.version)
         require_embedding(checkpoint, drafter, target, self.runner)
         require_width(drafter, capture, conditioning, target, captured=captured)
+
+    def _plain(self, drafter: Drafter) -> None:
+        """A drafter that vLLM takes for a plain model: loaded, then called without states."""
+        tensors = self.checkpoint.tensors.values()
+        if drafter.built is DraftClass.EAGLE1:
+            self.landing = load_eagle1(tensors, drafter).landing({})
+        elif drafter.built is DraftClass.DFLASH:
+            self.landing = load_dflash(tensors, drafter).landing({})
+        else:
+            self.landing = load(tensors, drafter).landing({})
+        raise Refused(
+            Stage.FIRST_REQUEST,
+            f"no method is given and {self.checkpoint.location} names none: vLLM takes it for a"
+            " plain draft model",
+            claims.METHOD,
+        )
 
     def _dflash(self, drafter: Drafter, method: str) -> None:
         if method != "dflash":

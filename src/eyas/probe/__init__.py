@@ -1,0 +1,1 @@
+"""Asking an installed engine itself what it makes of a drafter."""

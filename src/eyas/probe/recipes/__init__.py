@@ -1,0 +1,1 @@
+"""How each engine is installed: one file an engine."""
