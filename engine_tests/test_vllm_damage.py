@@ -1,0 +1,94 @@
+"""Damaged drafters in real vLLM: what happens is what eyas predicts from the files alone.
+
+Where vLLM leaves a matrix unwritten, it holds whatever the memory held. eyas's prediction is then a
+range over three fills, and a server's memory is one of many: the range is no bound on all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+import eyas
+from engine_tests.conftest import Note, Serve
+from engine_tests.damage import VARIANTS, Variant, write_variant
+from engine_tests.prediction import Predictor
+from engine_tests.test_vllm import held_equal
+from eyas.checkpoint import Checkpoint, open_checkpoint, open_target
+from eyas.convert import convert, parse_goal
+from eyas.decode.acceptance import Acceptance
+from eyas.decode.answers import Answers, TokenisedPrompt
+from eyas.engines import EngineRef, Launch
+from eyas.probe.environment import Environment
+
+EVERY = 2  # of the prompts: a dead drafter has a round for every token
+CLOSE = 0.02  # what numeric near-ties may do to a tau that nothing else decides
+
+
+@pytest.fixture(scope="module")
+def flat(shipped: Path, smollm2: Path, tmp_path_factory: pytest.TempPathFactory) -> Checkpoint:
+    """The drafter with a flat config, as vLLM computes it soundly."""
+    folder, facts = tmp_path_factory.mktemp("flat"), open_target(smollm2)
+    first, second = folder / "specforge", folder / "for-vllm"
+    convert(open_checkpoint(shipped, weights=True), first, parse_goal("specforge"), target=facts)
+    goal = parse_goal("vllm@0.32.0:v1")
+    convert(open_checkpoint(first, weights=True), second, goal, target=facts)
+    return open_checkpoint(second)
+
+
+def kind_of(raises: str | None, runs: Sequence[Sequence[Acceptance]], intact: Sequence[Acceptance]):
+    """What happens: it raises, or is silent and drafts otherwise, or is sound."""
+    if raises is not None:
+        return f"raises at {raises}"
+    return "sound" if all(list(records) == list(intact) for records in runs) else "silent"
+
+
+@pytest.mark.parametrize("variant", VARIANTS, ids=lambda v: v.name)
+def test_what_vllm_does_is_what_eyas_predicts(
+    variant: Variant,
+    flat: Checkpoint,
+    shipped: Path,
+    smollm2: Path,
+    vllm: Environment,
+    serve: Serve,
+    predictor: Callable[..., Predictor],
+    prompts: list[TokenisedPrompt],
+    alone: Answers,
+    drafted: Answers,
+    tmp_path: Path,
+    row: Note,
+) -> None:
+    base = flat if variant.flat else open_checkpoint(shipped)
+    draft = write_variant(variant, base, tmp_path / "draft")
+    ref = EngineRef.parse(f"vllm@{vllm.version}:v1")
+    launch = Launch.parse([f"method={variant.method}"])
+    few = [prompt.ids for prompt in prompts[::EVERY]]
+    own = [generation.tokens for generation in alone.generations[::EVERY]]
+    intact = [g.acceptance for g in drafted.generations[::EVERY] if g.acceptance is not None]
+    predicted = predictor(few, own).of(ref, open_checkpoint(draft), launch)
+    report = eyas.check(
+        draft, target=smollm2, engines=str(ref), launch={"vllm.method": variant.method}
+    )
+    answered = serve(draft, every=EVERY, method=variant.method)
+
+    ours = kind_of(predicted.raises, predicted.runs, intact)
+    theirs = kind_of(answered.raised, [answered.records], intact)
+    codes = sorted({finding.code for finding in report.findings if finding.severity == "error"})
+    said = f"{theirs}; eyas check: {', '.join(codes) or 'no error'}"
+    tau = answered.counted.tau if answered.counted else None
+    if predicted.runs:
+        taus = [Acceptance.total(records).tau or 0.0 for records in predicted.runs]
+        shown = " to ".join(f"{t:.3f}" for t in sorted({min(taus), max(taus)}))
+        fills = " over three fills" if predicted.left_to_chance else ""
+        interval = f" [{predicted.tau.low:.2f}, {predicted.tau.high:.2f}]"
+        apart = "" if tau is None else f"{tau - min(max(tau, min(taus)), max(taus)):+.3f}"
+        row(f"vLLM {vllm.version}", variant.name, shown + interval + fills, tau, apart, said)
+    else:
+        row(f"vLLM {vllm.version}", variant.name, ours, theirs, "", answered.error or said)
+    assert theirs == ours, answered.error
+    if predicted.raises is None:
+        assert tau is not None
+        assert [len(tokens) for tokens in answered.tokens] == [len(tokens) for tokens in own]
+        assert predicted.tau.low - CLOSE <= tau <= predicted.tau.high + CLOSE
