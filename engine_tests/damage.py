@@ -34,9 +34,7 @@ def write_variant(variant: Variant, checkpoint: Checkpoint, directory: Path) -> 
     """`checkpoint` with the fault of `variant`, as the new `directory`."""
     config = dict(checkpoint.config)
     tensors = {
-        name: TensorBytes(
-            dtype=header.dtype, shape=header.shape, data=checkpoint.read_bytes(name)
-        )
+        name: TensorBytes(dtype=header.dtype, shape=header.shape, data=checkpoint.read_bytes(name))
         for name, header in checkpoint.tensors.items()
     }
     variant.edit(config, tensors)

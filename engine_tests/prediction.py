@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from engine_tests.serving import STEPS
+
 from eyas.checkpoint import Checkpoint, TargetFacts
 from eyas.decode.acceptance import Acceptance
 from eyas.decode.arms import Arm, as_served
@@ -14,8 +16,6 @@ from eyas.engines import EngineRef, Launch, read
 from eyas.errors import EngineError
 from eyas.model.target import Target
 from eyas.spec import NotChecked, Stage
-
-from engine_tests.serving import STEPS
 
 Tokens = Sequence[int]
 Records = tuple[Acceptance, ...]

@@ -14,7 +14,9 @@ from eyas.decode.conditioning import boundaries_read, conditioned
 from eyas.model.drafter import Drafter
 from eyas.model.target import Target
 
-Call = Mapping[str, Tensor]  # ids, positions, hidden, pre_norm, post_norm; of a first call, captured
+Call = Mapping[
+    str, Tensor
+]  # ids, positions, hidden, pre_norm, post_norm; of a first call, captured
 
 
 @dataclass(slots=True)
@@ -69,7 +71,9 @@ def differences(
         begin, end = (int(calls[0]["positions"][0]) for calls in (this, following))
         first, count = this[0], end - begin
         boundaries = reading.captured_BTC[0, begin:end].chunk(3, dim=-1)
-        for theirs, ours in zip(first["captured"][:count].chunk(3, dim=-1), boundaries, strict=True):
+        for theirs, ours in zip(
+            first["captured"][:count].chunk(3, dim=-1), boundaries, strict=True
+        ):
             found.note("captured", theirs, ours)
         found.note("fused", first["fused"][:count], fused_1TH[0, begin:end])
         draft_cache.rollback(begin)

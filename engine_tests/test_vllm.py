@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from safetensors.torch import load_file
-
 from engine_tests.conftest import Note, Serve
 from engine_tests.prediction import Predictor, interval_of
 from engine_tests.serving import Answered
 from engine_tests.states import calls_of, differences
+from safetensors.torch import load_file
+
 from eyas.checkpoint import open_checkpoint, open_target
 from eyas.convert import convert, parse_goal
 from eyas.decode.acceptance import Acceptance
@@ -67,18 +67,18 @@ def served(
     return Served(dialect=request.param, draft=draft, states=states, answered=answered)
 
 
-def test_vllm_alone_answers_as_eyas_does(serve: Serve, alone: Answers) -> None:
-    held_equal(serve(None), alone)
+def test_vllm_alone_answers_as_eyas_does(serve: Serve, drafted: Answers) -> None:
+    held_equal(serve(None), drafted)
 
 
-def held_equal(answered: Answered, alone: Answers) -> None:
+def held_equal(answered: Answered, ours: Answers) -> None:
     """The engine's answers are the target's own by eyas's one rule."""
     assert answered.raised is None, answered.error
     theirs = [
         Generation(tokens=tokens, seconds=0.0, gaps=None, acceptance=None)
         for tokens in answered.tokens
     ]
-    assert Comparison.of(alone.generations, theirs).exact
+    assert Comparison.of(ours.generations, theirs).exact
 
 
 def test_vllm_accepts_what_eyas_says(
@@ -86,12 +86,11 @@ def test_vllm_accepts_what_eyas_says(
     vllm: Environment,
     predictor: Callable[..., Predictor],
     prompts: list[TokenisedPrompt],
-    alone: Answers,
     drafted: Answers,
     row: Note,
 ) -> None:
     answered = served.answered
-    held_equal(answered, alone)
+    held_equal(answered, drafted)
     ids = [prompt.ids for prompt in prompts]
     ref = EngineRef.parse(f"vllm@{vllm.version}:v1")
     launch = Launch.parse(["method=eagle3"])

@@ -3,9 +3,9 @@
     python llamacpp_server.py TARGET.gguf DRAFT.gguf PROMPTS.json TOKENS
 
 PROMPTS.json is a list of texts, or of prompts as token ids, whose answers are token ids too and go
-on after an EOS token. The last line is JSON: the answers, and rounds, drafted and accepted tokens as
-the server's own /metrics has them, in all and after each prompt. llama.cpp aborts the interpreter
-where a file breaks its assumptions, which is why this is no function of a test.
+on after an EOS token. The last line is JSON: the answers, and rounds, drafted and accepted tokens
+as the server's own /metrics has them, in all and after each prompt. llama.cpp aborts the
+interpreter where a file breaks its assumptions, which is why this is no function of a test.
 """
 
 from __future__ import annotations

@@ -1,0 +1,90 @@
+"""The drafter that was trained here in real llama.cpp, everything in float32.
+
+The target is written with the very numbers that eyas computes with. llama.cpp drafts no further
+than an answer may go: its last round of a prompt is shorter than eyas's.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from importlib.metadata import version
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from engine_tests.conftest import MAX_NEW, Note
+from engine_tests.prediction import Predictor, interval_of
+from gguf import GGMLQuantizationType
+from tests.engines import llamacpp_server
+from tests.engines.llamacpp_target import write_target
+
+from eyas.checkpoint import open_checkpoint, open_target
+from eyas.convert import Wishes, convert, parse_goal
+from eyas.decode.acceptance import Acceptance
+from eyas.decode.answers import Answers, TokenisedPrompt
+from eyas.engines import EngineRef, Launch
+
+
+def test_llamacpp_accepts_what_eyas_says(
+    smollm2: Path,
+    shipped: Path,
+    prompts: list[TokenisedPrompt],
+    drafted: Answers,
+    predictor: Callable[..., Predictor],
+    tmp_path: Path,
+    row: Note,
+) -> None:
+    ids = [list(prompt.ids) for prompt in prompts]
+    (tmp_path / "prompts.json").write_text(json.dumps(ids), encoding="utf-8")
+    target = write_target(smollm2, tmp_path / "target.gguf", GGMLQuantizationType.F32)
+    goal = parse_goal("llamacpp")
+    convert(
+        open_checkpoint(shipped, weights=True),
+        tmp_path / "draft.gguf",
+        goal,
+        target=open_target(smollm2),
+        wishes=Wishes(dtype="float32"),
+    )
+    said = run(target, tmp_path / "draft.gguf", tmp_path / "prompts.json")
+
+    same = sum(
+        list(g.tokens) == a for g, a in zip(drafted.generations, said["answers"], strict=True)
+    )
+    draft = open_checkpoint(tmp_path / "draft.gguf")
+    assert isinstance(goal, EngineRef)
+    predicted = predictor(ids, said["answers"]).of(goal, draft, Launch.parse([]))
+    (records,) = predicted.runs
+    ours = Acceptance.total(records).tau
+    theirs = 1 + said["accepted"] / said["rounds"]
+    interval = interval_of(records)
+    counts = [{"rounds": 0, "accepted": 0}, *said["after"]]
+    exact = sum(
+        (b["rounds"] - a["rounds"], b["accepted"] - a["accepted"]) == (r.rounds, r.accepted)
+        for (a, b), r in zip(pairwise(counts), records, strict=True)
+    )
+    assert ours is not None
+    row(
+        f"llama.cpp {version('xllamacpp')}",
+        "gguf, float32",
+        f"{ours:.4f} [{interval.low:.2f}, {interval.high:.2f}]",
+        f"{theirs:.4f}",
+        f"{theirs - ours:+.4f}",
+        f"{said['rounds']} rounds; the same rounds in {exact}, the same answer in {same}"
+        f" of {len(records)} prompts",
+    )
+    assert said["rounds"] >= 500
+    assert interval.low <= theirs <= interval.high
+    assert abs(theirs / ours - 1) <= 0.05
+    assert same >= len(ids) - 2  # its float32 sums run in another order
+
+
+def run(target: Path, draft: Path, prompts: Path) -> dict[str, Any]:
+    script = Path(llamacpp_server.__file__)
+    command = [sys.executable, script, target, draft, prompts, str(MAX_NEW)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=800, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
+    said: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return said
