@@ -2,10 +2,10 @@
 
     python llamacpp_server.py TARGET.gguf DRAFT.gguf PROMPTS.json TOKENS
 
-PROMPTS.json is a list of texts, or of prompts as token ids, whose answers are token ids too and go
-on after an EOS token. The last line is JSON: the answers, and rounds, drafted and accepted tokens
-as the server's own /metrics has them, in all and after each prompt. llama.cpp aborts the
-interpreter where a file breaks its assumptions, which is why this is no function of a test.
+PROMPTS.json is a list of texts, or of prompts as token ids, whose answers are token ids too. The
+last line is JSON: the answers, and rounds, drafted and accepted tokens as the server's own /metrics
+has them, in all and after each prompt. llama.cpp aborts the interpreter where a file breaks its
+assumptions, which is why this is no function of a test.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def answer(server: Any, prompt: str | list[int], tokens: int) -> str | list[int]
         messages = [{"role": "user", "content": prompt}]
         chat = {"messages": messages, "max_tokens": tokens, **wanted}
         return read(server.handle_chat_completions(chat))["choices"][0]["message"]["content"]
-    plain = {"prompt": prompt, "n_predict": tokens, "ignore_eos": True, "logprobs": 1}
+    plain = {"prompt": prompt, "n_predict": tokens, "logprobs": 1}
     (choice,) = read(server.handle_completions({**plain, **wanted}))["choices"]
     return [token["id"] for token in choice["logprobs"]["content"]]
 
