@@ -16,7 +16,7 @@ test: target
 # Real vLLM and llama.cpp in the loop. What is missing of them is installed in eyas's cache.
 test-engines: target
 	$(BIN)/eyas engine install vllm --quiet
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest engine_tests --numprocesses=0 $(PYTEST_ARGS)
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest engine_tests --numprocesses=0 --timeout=1800 $(PYTEST_ARGS)
 
 lint: $(READY)
 	$(BIN)/ruff format --check .

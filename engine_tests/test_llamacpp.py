@@ -27,7 +27,6 @@ from eyas.decode.acceptance import Acceptance
 from eyas.decode.answers import Answers, TokenisedPrompt
 from eyas.engines import EngineRef, Launch
 
-
 EVERY = 2  # of the prompts: its float32 products are the slowest here
 
 

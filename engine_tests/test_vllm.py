@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+import torch
 from engine_tests.conftest import Note, Serve
 from engine_tests.prediction import Predictor, interval_of
 from engine_tests.serving import Answered
@@ -131,10 +132,15 @@ def test_states_inside_vllm_are_eyas_own(
     answered = served.answered
     drafter = trained_drafter(open_checkpoint(shipped), target)
     ids = [*prompts[0].ids, *answered.tokens[0]]
-    found = differences(target, drafter, ids, calls_of(load_file(served.states)))
+    calls = calls_of(load_file(served.states))
+    found = differences(target, drafter, ids, calls)
     said = ", ".join(f"{kind} {value:.0e}" for kind, value in found.largest.items())
     rows = found.rows["pre-norm"]
     row("vLLM, states", served.dialect, "", "", said, f"relative, the largest of {rows} rows")
     assert rows >= 100
     assert set(found.largest) == {"captured", "fused", "pre-norm", "post-norm"}
     assert max(found.largest.values()) <= 1e-3
+    with torch.no_grad():  # what one wrong weight of 9.8 million does is seen
+        drafter.norm.weight[0] *= 1.5
+    seen = differences(target, drafter, ids, calls).largest
+    assert seen["post-norm"] > 1e-3 > seen["pre-norm"]

@@ -22,7 +22,7 @@ from eyas.decode.answers import Answers, TokenisedPrompt
 from eyas.engines import EngineRef, Launch
 from eyas.probe.environment import Environment
 
-EVERY = 2  # of the prompts: a dead drafter has a round for every token
+EVERY = 3  # of the prompts: a dead drafter has a round for every token
 CLOSE = 0.02  # what numeric near-ties may do to a tau that nothing else decides
 
 
