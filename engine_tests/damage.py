@@ -19,13 +19,15 @@ Edit = Callable[[Config, Tensors], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Variant:
-    """One fault: what is done to the files, and how they are launched.
+    """One fault: what is done to the files, how they are launched, and what vLLM 0.32.0 then does.
 
-    `flat` says whether it is done to the flat config, else to the drafter as it was saved.
+    `flat` says whether it is done to the flat config, else to the drafter as it was saved. `kind`
+    is where vLLM raises, or "silent" where it drafts otherwise than trained, or "sound".
     """
 
     name: str
     edit: Edit
+    kind: str
     method: str = "eagle3"
     flat: bool = True
 
@@ -116,20 +118,23 @@ def _only(tensors: Mapping[str, TensorBytes], end: str) -> str:
 
 ROPE = {"rope_theta": 1e4, "rope_parameters": {"rope_theta": 1e4, "rope_type": "default"}}
 
+SILENT, SOUND, LOAD, REQUEST = "silent", "sound", "raises at load", "raises at first request"
 VARIANTS = (
-    Variant(name="no fc", edit=without("fc.")),
-    Variant(name="no layer", edit=without("midlayer.", "layers.0.")),
-    Variant(name="no d2t", edit=without("d2t")),
-    Variant(name="absolute d2t", edit=absolute_map),
-    Variant(name="ids + 1", edit=shifted_ids(1)),
-    Variant(name="ids - 1", edit=shifted_ids(-1)),
-    Variant(name="wrong residual", edit=with_keys(norm_before_residual=True)),
-    Variant(name="method eagle, nested", edit=left_as_it_is, method="eagle", flat=False),
-    Variant(name="method eagle, flat", edit=left_as_it_is, method="eagle"),
-    Variant(name="no head", edit=without("lm_head")),
-    Variant(name="wrong rope", edit=with_keys(**ROPE)),
-    Variant(name="layers.0 names", edit=renamed("midlayer.", "layers.0.")),
-    Variant(name="fused matrices", edit=fused_matrices),
-    Variant(name="model. before names", edit=renamed("midlayer.", "model.layers.0.")),
-    Variant(name="an unknown layer name", edit=renamed("midlayer.", "decoder.")),
+    Variant(name="no fc", edit=without("fc."), kind=SILENT),
+    Variant(name="no layer", edit=without("midlayer.", "layers.0."), kind=SILENT),
+    Variant(name="no d2t", edit=without("d2t"), kind=SILENT),
+    Variant(name="absolute d2t", edit=absolute_map, kind=REQUEST),
+    Variant(name="ids + 1", edit=shifted_ids(1), kind=SILENT),
+    Variant(name="ids - 1", edit=shifted_ids(-1), kind=SILENT),
+    Variant(name="wrong residual", edit=with_keys(norm_before_residual=True), kind=SILENT),
+    Variant(
+        name="method eagle, nested", edit=left_as_it_is, kind=SILENT, method="eagle", flat=False
+    ),
+    Variant(name="method eagle, flat", edit=left_as_it_is, kind=LOAD, method="eagle"),
+    Variant(name="no head", edit=without("lm_head"), kind=SILENT),
+    Variant(name="wrong rope", edit=with_keys(**ROPE), kind=SILENT),
+    Variant(name="layers.0 names", edit=renamed("midlayer.", "layers.0."), kind=SOUND),
+    Variant(name="fused matrices", edit=fused_matrices, kind=SOUND),
+    Variant(name="model. before names", edit=renamed("midlayer.", "model.layers.0."), kind=LOAD),
+    Variant(name="an unknown layer name", edit=renamed("midlayer.", "decoder."), kind=LOAD),
 )

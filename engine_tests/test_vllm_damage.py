@@ -23,7 +23,6 @@ from eyas.engines import EngineRef, Launch
 from eyas.probe.environment import Environment
 
 EVERY = 3  # of the prompts: a dead drafter has a round for every token
-CLOSE = 0.02  # what numeric near-ties may do to a tau that nothing else decides
 
 
 @pytest.fixture(scope="module")
@@ -87,8 +86,12 @@ def test_what_vllm_does_is_what_eyas_predicts(
         row(f"vLLM {vllm.version}", variant.name, shown + interval + fills, tau, apart, said)
     else:
         row(f"vLLM {vllm.version}", variant.name, ours, theirs, "", answered.error or said)
-    assert theirs == ours, answered.error
-    if predicted.raises is None:
-        assert tau is not None
-        assert answered.tokens == tuple(own)  # whatever is drafted, the target decides
-        assert predicted.tau.low - CLOSE <= tau <= predicted.tau.high + CLOSE
+    assert (ours, theirs) == (variant.kind, variant.kind), answered.error
+    if predicted.raises is not None:
+        return
+    assert tau is not None
+    assert answered.tokens == tuple(own)  # whatever is drafted, the target decides
+    assert predicted.tau.low <= tau <= predicted.tau.high
+    if not predicted.left_to_chance:
+        pairs = zip(predicted.runs[0], answered.records, strict=True)
+        assert sum(a == b for a, b in pairs) >= len(own) - 1
