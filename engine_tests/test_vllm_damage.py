@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from engine_tests.conftest import Note, Serve
 from engine_tests.damage import VARIANTS, Variant, write_variant
-from engine_tests.prediction import Predictor
+from engine_tests.prediction import Prediction, Predictor
 
 import eyas
 from eyas.checkpoint import Checkpoint, open_checkpoint, open_target
@@ -43,6 +43,20 @@ def kind_of(
     if raises is not None:
         return f"raises at {raises}"
     return "sound" if all(list(records) == list(intact) for records in runs) else "silent"
+
+
+def taus_told(predicted: Prediction, tau: float | None) -> tuple[str, str, str]:
+    """The predicted tau, the real one, and how far that is from the predicted ones."""
+    if tau is None or not predicted.runs:
+        return "none" if not predicted.runs else "some", "none" if tau is None else "some", ""
+    taus = [Acceptance.total(records).tau for records in predicted.runs]
+    least, most = min(t for t in taus if t), max(t for t in taus if t)
+    if predicted.left_to_chance:
+        text = f"{least:.4f} to {most:.4f} (three fills)"
+    else:
+        text = f"{least:.4f}"
+    text += f" [{predicted.tau.low:.2f}, {predicted.tau.high:.2f}]"
+    return text, f"{tau:.4f}", f"{tau - min(max(tau, least), most):+.4f}"
 
 
 @pytest.mark.parametrize("variant", VARIANTS, ids=lambda v: v.name)
@@ -77,15 +91,7 @@ def test_what_vllm_does_is_what_eyas_predicts(
     codes = sorted({finding.code for finding in report.findings if finding.severity == "error"})
     said = f"{theirs}; eyas check: {', '.join(codes) or 'no error'}"
     tau = answered.counted.tau if answered.counted else None
-    if predicted.runs:
-        taus = [Acceptance.total(records).tau or 0.0 for records in predicted.runs]
-        shown = " to ".join(f"{t:.3f}" for t in sorted({min(taus), max(taus)}))
-        fills = " over three fills" if predicted.left_to_chance else ""
-        interval = f" [{predicted.tau.low:.2f}, {predicted.tau.high:.2f}]"
-        apart = "" if tau is None else f"{tau - min(max(tau, min(taus)), max(taus)):+.3f}"
-        row(f"vLLM {vllm.version}", variant.name, shown + interval + fills, tau, apart, said)
-    else:
-        row(f"vLLM {vllm.version}", variant.name, ours, theirs, "", answered.error or said)
+    row(f"vLLM {vllm.version}", variant.name, *taus_told(predicted, tau), said)
     assert (ours, theirs) == (variant.kind, variant.kind), answered.error
     if predicted.raises is not None:
         return
