@@ -90,7 +90,7 @@ def renamed(old: str, new: str) -> Edit:
 
 def absolute_map(config: Config, tensors: Tensors) -> None:
     """Writes the map as target ids, where offsets to them are read."""
-    offsets = np.frombuffer(tensors["d2t"].data, "<i8")
+    offsets = np.frombuffer(_bytes(tensors["d2t"]), "<i8")
     ids = offsets + np.arange(len(offsets))
     tensors["d2t"] = TensorBytes(dtype="I64", shape=ids.shape, data=ids.astype("<i8").tobytes())
 
@@ -103,12 +103,17 @@ def fused_matrices(config: Config, tensors: Tensors) -> None:
         pieces = [tensors.pop(name) for name in names]
         rows = sum(piece.shape[0] for piece in pieces)
         shape = (rows, pieces[0].shape[1])
-        data = b"".join(bytes(piece.data) for piece in pieces)
+        data = b"".join(_bytes(piece) for piece in pieces)
         assert len(data) == 2 * math.prod(shape)
         layer = names[0].partition(room)[0]
         tensors[f"{layer}{group}.weight"] = TensorBytes(
             dtype=pieces[0].dtype, shape=shape, data=data
         )
+
+
+def _bytes(tensor: TensorBytes) -> bytes:
+    assert isinstance(tensor.data, bytes)  # as `write_variant` read it
+    return tensor.data
 
 
 def _only(tensors: Mapping[str, TensorBytes], end: str) -> str:
