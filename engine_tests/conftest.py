@@ -90,18 +90,15 @@ def vllm() -> Environment:
 
 @pytest.fixture(scope="session")
 def serve(vllm: Environment, smollm2: Path, prompts: list[TokenisedPrompt]) -> Serve:
-    """Has vLLM answer: ``serve(draft, every=1, method="eagle3", states=None)``."""
+    """Has vLLM answer: ``serve(draft, every=1, **more)``, as a `Service` has more."""
 
-    def served(
-        draft: Path | None, *, every: int = 1, method: str = "eagle3", states: Path | None = None
-    ) -> Answered:
+    def served(draft: Path | None, *, every: int = 1, **more: Any) -> Answered:
         service = Service(
             target=smollm2,
             draft=draft,
             prompts=[prompt.ids for prompt in prompts[::every]],
             max_new=MAX_NEW,
-            method=method,
-            states=states,
+            **more,
         )
         return served_by_vllm(vllm, service)
 

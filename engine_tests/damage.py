@@ -22,7 +22,8 @@ class Variant:
     """One fault: what is done to the files, how they are launched, and what vLLM 0.32.0 then does.
 
     `flat` says whether it is done to the flat config, else to the drafter as it was saved. `kind`
-    is where vLLM raises, or "silent" where it drafts otherwise than trained, or "sound".
+    is where vLLM raises, or "silent" where it drafts otherwise than trained, or "sound". `memory`
+    is what is found there by a matrix that nothing writes, None for what happens to be.
     """
 
     name: str
@@ -30,6 +31,7 @@ class Variant:
     kind: str
     method: str = "eagle3"
     flat: bool = True
+    memory: int | None = None
 
 
 def write_variant(variant: Variant, checkpoint: Checkpoint, directory: Path) -> Path:
@@ -127,6 +129,12 @@ SILENT, SOUND, LOAD, REQUEST = "silent", "sound", "raises at load", "raises at f
 VARIANTS = (
     Variant(name="no fc", edit=without("fc."), kind=SILENT),
     Variant(name="no layer", edit=without("midlayer.", "layers.0."), kind=SILENT),
+    Variant(  # every number of its memory is 0.75
+        name="no layer, full memory",
+        edit=without("midlayer.", "layers.0."),
+        kind=SILENT,
+        memory=0xFF ^ 0x3F,
+    ),
     Variant(name="no d2t", edit=without("d2t"), kind=SILENT),
     Variant(name="absolute d2t", edit=absolute_map, kind=REQUEST),
     Variant(name="ids + 1", edit=shifted_ids(1), kind=SILENT),

@@ -30,9 +30,14 @@ class Prediction:
 
     @property
     def tau(self) -> Interval:
-        """Where tau lies: the 95 % interval, over all fills of what is left to chance."""
+        """Where tau lies: the 95 % interval, over all fills of what is left to chance.
+
+        Memory is not bound to the fills. What it holds may drown all that was trained, and then no
+        draft is accepted: where a part is left to chance the interval begins at 1.
+        """
         intervals = [interval_of(records) for records in self.runs]
-        return Interval(low=min(i.low for i in intervals), high=max(i.high for i in intervals))
+        low = 1.0 if self.left_to_chance else min(i.low for i in intervals)
+        return Interval(low=low, high=max(i.high for i in intervals))
 
     @property
     def left_to_chance(self) -> bool:

@@ -27,6 +27,7 @@ class Service:
     max_new: int
     method: str | None = "eagle3"
     states: Path | None = None  # where what goes through the drafter is written
+    memory: int | None = None  # glibc fills new memory with the complement of this byte
 
     def plain(self) -> dict[str, Any]:
         """The job as its JSON has it."""
@@ -59,6 +60,8 @@ def served_by_vllm(environment: Environment, service: Service) -> Answered:
     openmp = environment.directory / "lib" / "libiomp5.so"
     if openmp.is_file():  # ten times as fast as the one that torch brings
         variables["LD_PRELOAD"] = str(openmp)
+    if service.memory is not None:
+        variables["MALLOC_PERTURB_"] = str(service.memory)
     interpreter = Interpreter(recipe=recipe, python=environment.python, variables=variables)
     (record,) = ask(interpreter, [service], LIMITS)
     if isinstance(record, ProbeError):
