@@ -1,7 +1,7 @@
 """The drafter that was trained here in real llama.cpp, everything in float32.
 
-The target is written with the very numbers that eyas computes with. llama.cpp counts accepted drafts
-that the answer keeps, and no round without a draft: at an answer's end it counts less than eyas.
+The target is written with the very numbers that eyas computes with. llama.cpp counts the accepted
+drafts that an answer keeps, and no round without a draft: at its end that is less than eyas counts.
 """
 
 from __future__ import annotations
@@ -73,8 +73,8 @@ def test_llamacpp_accepts_what_eyas_says(
         f"{ours:.4f} [{interval.low:.2f}, {interval.high:.2f}]",
         f"{theirs:.4f}",
         f"{theirs - ours:+.4f}",
-        f"{said['rounds']} rounds; in {exact} of {len(records)} prompts it accepts what eyas does of"
-        f" the answer, in {same} the answer is the same",
+        f"{said['rounds']} rounds; of {len(records)} answers {exact} keep as many drafts as by eyas,"
+        f" {same} are the same",
     )
     assert interval.low <= theirs <= interval.high
     assert abs(theirs / ours - 1) <= 0.05
