@@ -92,12 +92,14 @@ def vllm() -> Environment:
 def serve(vllm: Environment, smollm2: Path, prompts: list[TokenisedPrompt]) -> Serve:
     """Has vLLM answer: ``serve(draft, every=1, **more)``, as a `Service` has more."""
 
-    def served(draft: Path | None, *, every: int = 1, **more: Any) -> Answered:
+    def served(
+        draft: Path | None, *, every: int = 1, max_new: int = MAX_NEW, **more: Any
+    ) -> Answered:
         service = Service(
             target=smollm2,
             draft=draft,
             prompts=[prompt.ids for prompt in prompts[::every]],
-            max_new=MAX_NEW,
+            max_new=max_new,
             **more,
         )
         return served_by_vllm(vllm, service)

@@ -14,16 +14,20 @@ import pytest
 from engine_tests.conftest import Note, Serve
 from engine_tests.damage import VARIANTS, Variant, write_variant
 from engine_tests.prediction import Prediction, Predictor
+from engine_tests.serving import STEPS
 
 import eyas
 from eyas.checkpoint import Checkpoint, open_checkpoint, open_target
 from eyas.convert import convert, parse_goal
 from eyas.decode.acceptance import Acceptance
-from eyas.decode.answers import Answers, TokenisedPrompt
+from eyas.decode.answers import Answers, TokenisedPrompt, answer_all
 from eyas.engines import EngineRef, Launch
+from eyas.model.target import Target
+from eyas.model.trained import trained_drafter
 from eyas.probe.environment import Environment
 
-EVERY = 3  # of the prompts: a dead drafter has a round for every token
+# A dead drafter has a round for every token: fewer prompts and tokens are enough.
+EVERY, NEW = 3, 32
 
 
 @pytest.fixture(scope="module")
@@ -35,6 +39,15 @@ def flat(shipped: Path, smollm2: Path, tmp_path_factory: pytest.TempPathFactory)
     goal = parse_goal("vllm@0.32.0:v1")
     convert(open_checkpoint(first, weights=True), second, goal, target=facts)
     return open_checkpoint(second)
+
+
+@pytest.fixture(scope="module")
+def intact(target: Target, prompts: list[TokenisedPrompt], flat: Checkpoint) -> Answers:
+    """The answers that all variants are held against, and the rounds of the sound drafter."""
+    drafter = trained_drafter(flat, target)
+    return answer_all(
+        target, prompts[::EVERY], max_new=NEW, drafter=drafter, steps=STEPS, stop_at_eos=False
+    )
 
 
 def kind_of(
@@ -70,7 +83,7 @@ def test_what_vllm_does_is_what_eyas_predicts(
     serve: Serve,
     predictor: Callable[..., Predictor],
     prompts: list[TokenisedPrompt],
-    drafted: Answers,
+    intact: Answers,
     tmp_path: Path,
     row: Note,
 ) -> None:
@@ -78,17 +91,19 @@ def test_what_vllm_does_is_what_eyas_predicts(
     draft = write_variant(variant, base, tmp_path / "draft")
     ref = EngineRef.parse(f"vllm@{vllm.version}:v1")
     launch = Launch.parse([f"method={variant.method}"])
-    few = [prompt.ids for prompt in prompts[::EVERY]]
-    own = [generation.tokens for generation in drafted.generations[::EVERY]]
-    intact = [g.acceptance for g in drafted.generations[::EVERY] if g.acceptance is not None]
-    predicted = predictor(few, own).of(ref, open_checkpoint(draft), launch)
+    own = [generation.tokens for generation in intact.generations]
+    sound = [g.acceptance for g in intact.generations if g.acceptance is not None]
+    predicted = predictor([p.ids for p in intact.prompts], own).of(
+        ref, open_checkpoint(draft), launch
+    )
     report = eyas.check(
         draft, target=smollm2, engines=str(ref), launch={"vllm.method": variant.method}
     )
-    answered = serve(draft, every=EVERY, method=variant.method, memory=variant.memory)
+    launched = {"method": variant.method, "memory": variant.memory}
+    answered = serve(draft, every=EVERY, max_new=NEW, **launched)
 
-    ours = kind_of(predicted.raises, predicted.runs, intact)
-    theirs = kind_of(answered.raised, [answered.records], intact)
+    ours = kind_of(predicted.raises, predicted.runs, sound)
+    theirs = kind_of(answered.raised, [answered.records], sound)
     codes = sorted({finding.code for finding in report.findings if finding.severity == "error"})
     said = f"{theirs}; eyas check: {', '.join(codes) or 'no error'}"
     tau = answered.counted.tau if answered.counted else None
