@@ -73,7 +73,7 @@ def test_llamacpp_accepts_what_eyas_says(
         f"{ours:.4f} [{interval.low:.2f}, {interval.high:.2f}]",
         f"{theirs:.4f}",
         f"{theirs - ours:+.4f}",
-        f"{said['rounds']} rounds; of {len(records)} answers {exact} keep as many drafts as by eyas,"
+        f"{said['rounds']} rounds; of {len(records)} answers {exact} keep as many drafts as eyas's,"
         f" {same} are the same",
     )
     assert interval.low <= theirs <= interval.high
