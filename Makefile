@@ -5,13 +5,18 @@ READY := $(VENV)/.ready
 # One thread and no spinning: the tests and the demo share small machines with other work.
 export OMP_WAIT_POLICY ?= PASSIVE
 
-.PHONY: demo test lint check format target record-probes
+.PHONY: demo test test-engines lint check format target record-probes
 
 demo: target
 	$(BIN)/eyas demo --plot acceptance.png
 
 test: target
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest $(PYTEST_ARGS)
+
+# Real vLLM and llama.cpp in the loop. What is missing of them is installed in eyas's cache.
+test-engines: target
+	$(BIN)/eyas engine install vllm --quiet
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest engine_tests --numprocesses=0 --timeout=1800 $(PYTEST_ARGS)
 
 lint: $(READY)
 	$(BIN)/ruff format --check .

@@ -10,17 +10,17 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
+from gguf import GGMLQuantizationType
+from tests.engines.llamacpp_target import write_target
 
 from eyas import dialects
 from eyas.checkpoint import open_checkpoint, open_target
 from eyas.checkpoint.gguf_tokenizer import tokenizer_keys
 from eyas.checkpoint.gguf_write import write_gguf
-from eyas.checkpoint.rows import Rows, StoredRows, blocks, tensor_bytes
+from eyas.checkpoint.rows import Rows, StoredRows, tensor_bytes
 from eyas.dialects import gguf
 from eyas.dialects.gguf_rows import stored
-from eyas.dialects.rope_rows import to_neighbours
 from eyas.spec import Eagle3Spec
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -33,55 +33,8 @@ pytestmark = pytest.mark.skipif(
 @pytest.fixture(scope="module")
 def target(smollm2: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The embedded target as llama.cpp's converter would write it, in Q8_0."""
-    from gguf import GGMLQuantizationType, GGUFValueType, GGUFWriter
-    from gguf.quants import quantize
-
     path = tmp_path_factory.mktemp("target") / "target.gguf"
-    facts, weights = open_target(smollm2), open_checkpoint(smollm2)
-    writer = GGUFWriter(path, "llama")
-    writer.add_block_count(facts.num_layers)
-    writer.add_context_length(facts.max_position_embeddings)
-    writer.add_embedding_length(facts.hidden_size)
-    writer.add_feed_forward_length(facts.intermediate_size)
-    writer.add_head_count(facts.num_attention_heads)
-    writer.add_head_count_kv(facts.num_key_value_heads)
-    writer.add_layer_norm_rms_eps(1e-5)
-    writer.add_rope_freq_base(facts.rope_theta)
-    writer.add_vocab_size(facts.vocab_size)
-    for key, value in tokenizer_keys(facts, facts.vocab_size).items():
-        of = None if value.of is None else GGUFValueType(value.of)
-        writer.add_key_value(key, value.value, GGUFValueType(value.kind), sub_type=of)
-    template = (smollm2 / "chat_template.jinja").read_text(encoding="utf-8")
-    writer.add_chat_template(template)
-    for name, header in weights.tensors.items():
-        raw = np.frombuffer(b"".join(blocks(StoredRows(weights, name))), "<u2")
-        numbers = (raw.astype("<u4") << 16).view("<f4").reshape(header.shape)
-        for part, heads in (("q", facts.num_attention_heads), ("k", facts.num_key_value_heads)):
-            if f"{part}_proj" in name:
-                numbers = numbers[to_neighbours(heads, facts.head_dim)]
-        kind = GGMLQuantizationType.Q8_0 if numbers.ndim == 2 else GGMLQuantizationType.F32
-        writer.add_tensor(its_name(name), quantize(numbers, kind), raw_dtype=kind)
-    writer.write_header_to_file()
-    writer.write_kv_data_to_file()
-    writer.write_tensors_to_file()
-    writer.close()
-    return path
-
-
-def its_name(name: str) -> str:
-    outer = {"model.embed_tokens": "token_embd", "model.norm": "output_norm"}
-    inner = {
-        "input_layernorm": "attn_norm",
-        "post_attention_layernorm": "ffn_norm",
-        **{f"self_attn.{p}_proj": f"attn_{p}" for p in "qkv"},
-        "self_attn.o_proj": "attn_output",
-        **{f"mlp.{p}_proj": f"ffn_{p}" for p in ("gate", "up", "down")},
-    }
-    bare = name.removesuffix(".weight")
-    if bare in outer:
-        return f"{outer[bare]}.weight"
-    _, _, index, role = bare.split(".", 3)
-    return f"blk.{index}.{inner[role]}.weight"
+    return write_target(smollm2, path, GGMLQuantizationType.Q8_0)
 
 
 def written(path: Path, trained_here: Path, target: Path, fault: str | None = None) -> Path:

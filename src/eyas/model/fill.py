@@ -18,7 +18,8 @@ _NORMAL_STD = 0.02
 class Fill(StrEnum):
     """What stands in for uninitialised memory, whose contents nobody can know.
 
-    The truth of a server lies anywhere among these, so a result is given as the range over them.
+    A server's memory is one of many, so a result is given as the range over these. It is no bound:
+    memory full of large numbers drowns all that was trained, and nothing is accepted.
     """
 
     ZEROS = "zeros"

@@ -13,9 +13,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic, sleep
+from typing import Any, Protocol
 
 from eyas.errors import ProbeError, reason_of
-from eyas.probe.job import Job
 from eyas.probe.observed import Record, read_records
 from eyas.probe.recipes.recipe import Recipe, without_ours
 
@@ -32,6 +32,13 @@ class Limits:
     memory: int = 8 * 2**30
 
 
+class Asked(Protocol):
+    """What a script of an engine is given, such as a `Job`."""
+
+    def plain(self) -> dict[str, Any]:
+        """It as its JSON has it."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Interpreter:
     """The Python that an engine is installed for, and the variables that it wants."""
@@ -43,7 +50,7 @@ class Interpreter:
 
 def ask(
     interpreter: Interpreter,
-    jobs: Sequence[Job],
+    jobs: Sequence[Asked],
     limits: Limits,
     advance: Callable[[], None] = lambda: None,
 ) -> list[Record | ProbeError]:
@@ -71,7 +78,7 @@ def _silent(interpreter: Interpreter) -> ProbeError:
 
 
 def _child(
-    interpreter: Interpreter, jobs: Sequence[Job], limits: Limits, advance: Callable[[], None]
+    interpreter: Interpreter, jobs: Sequence[Asked], limits: Limits, advance: Callable[[], None]
 ) -> tuple[list[Record], ProbeError | None]:
     """The records of one child, and why it ended before all were there."""
     with tempfile.TemporaryDirectory(prefix="eyas-probe-") as folder:

@@ -67,8 +67,8 @@ class Recipe:
     """How one engine is installed and asked.
 
     `steps` takes the version and whether there is a CUDA device; `script` is the probe, a file in
-    ``scripts/``; `variables` are what the environment's folder needs set for it; `check` is Python
-    that fails where the engine does not work.
+    ``scripts/`` or an absolute path; `variables` are what the environment's folder needs set for
+    it; `check` is Python that fails where the engine does not work.
     """
 
     engine: str
