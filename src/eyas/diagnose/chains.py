@@ -8,7 +8,7 @@ not only at those where rounds happened to start.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import log
 
@@ -91,43 +91,42 @@ class Chains:
     @property
     def expected(self) -> Estimate:
         """`expected_tau` with its bootstrap interval over the texts."""
-        return _resampled(np.stack([self._sums, self.slots], axis=-1))
+        return _resampled(np.stack([self.sums, self.slots], axis=-1))
 
     def loss_to(self, other: Chains) -> Estimate:
         """How much less `other` accepts a round, with the interval of the paired difference."""
-        difference = np.stack([self._sums - other._sums, self.slots], axis=-1)
-        found = _resampled(difference)
-        interval = found.interval
-        return Estimate(
-            value=found.value - 1,
-            interval=interval and Interval(low=interval.low - 1, high=interval.high - 1),
-        )
+        return _resampled(np.stack([self.sums - other.sums, self.slots], axis=-1), least=0.0)
 
-    def gain_over(self, other: Chains) -> Estimate:
+    def gain_over(self, other: Chains, level: float = LEVEL) -> Estimate:
         """How much nearer it is than `other`, with the interval of the paired difference."""
         mine, theirs = (each.closeness.mean(axis=1) * self.slots for each in (self, other))
-        found = _resampled(np.stack([mine - theirs, self.slots], axis=-1))
-        interval = found.interval
-        return Estimate(
-            value=found.value - 1,
-            interval=interval and Interval(low=interval.low - 1, high=interval.high - 1),
-        )
+        return _resampled(np.stack([mine - theirs, self.slots], axis=-1), level=level, least=0.0)
+
+    def differs_from(self, other: Chains) -> bool:
+        """Whether a round anywhere would accept more or fewer drafts."""
+        pairs = zip(self.accepted, other.accepted, strict=True)
+        return any(not np.array_equal(*pair) for pair in pairs)
 
     @property
-    def _sums(self) -> NDArray[np.float64]:
+    def sums(self) -> NDArray[np.float64]:
+        """The number of drafts accepted over all slots of each text."""
         return np.array([each.sum() for each in self.accepted], dtype=np.float64)
 
 
-def _resampled(counts: NDArray[np.float64]) -> Estimate:
-    """1 + sum / number over the texts' (sum, number), and its percentile interval."""
+def _resampled(
+    counts: NDArray[np.float64], *, level: float = LEVEL, least: float = 1.0
+) -> Estimate:
+    """`least` + sum / number over the texts' (sum, number), and its percentile interval."""
     total, number = counts.sum(axis=0)
-    value = 1.0 + float(total / number)
+    value = least + float(total / number)
     if len(counts) < 2:
         return Estimate(value=value, interval=None)
     random = np.random.default_rng(SEED)
     drawn = counts[random.integers(len(counts), size=(RESAMPLES, len(counts)))].sum(axis=1)
-    low, high = np.quantile(drawn[:, 0] / drawn[:, 1], [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
-    return Estimate(value=value, interval=Interval(low=1.0 + float(low), high=1.0 + float(high)))
+    low, high = np.quantile(drawn[:, 0] / drawn[:, 1], [(1 - level) / 2, (1 + level) / 2])
+    return Estimate(
+        value=value, interval=Interval(low=least + float(low), high=least + float(high))
+    )
 
 
 @torch.inference_mode()
@@ -223,14 +222,10 @@ class _Ranks:
         logits_NV = self._drafter.logits(states_NH)
         wanted = self._draft_id[truth_N]
         true_N1 = logits_NV.gather(1, wanted.clamp_min(0)[:, None])
-        # what is no number is above nothing, and below everything
-        above = (~(logits_NV <= true_N1)).sum(dim=-1).double()
+        # an equal logit, or one that is no number, may be drafted as well: it counts as above
+        above = (~(logits_NV < true_N1)).sum(dim=-1).double() - 1
         close = (1 - above.log1p() / self._scale).clamp_min(0)
         known = (wanted >= 0) & true_N1[:, 0].isfinite()
         right = (self._drafter.target_ids(logits_NV.argmax(dim=-1)) == truth_N) & known
         return right, torch.where(known, close, torch.zeros_like(close))
 
-
-def each_text(evidence: Evidence) -> Iterator[tuple[int, Text]]:
-    """The texts with their numbers in `Chains`."""
-    yield from enumerate(evidence.texts)
