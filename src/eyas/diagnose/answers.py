@@ -82,7 +82,7 @@ def _read(file: Path) -> tuple[Text, ...] | None:
 
 
 def _digest(target: Target, prompts: Sequence[Prompt]) -> str:
-    """What answers hang on: the target's files as far as they are cheap to read, and the prompts."""
+    """What answers hang on: the target's files, as far as they are cheap to read, and prompts."""
     digest = hashlib.sha256(f"{_FORMAT} {ANSWER} {BEYOND} {target.facts.dtype}".encode())
     directory = target.facts.directory
     for name in sorted(p.name for p in directory.glob("*.safetensors")):

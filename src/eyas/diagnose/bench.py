@@ -37,6 +37,4 @@ def open_bench(location: str | Path, prompts: Path | None = None, say: Say = sil
     directory = target_directory(location)
     say(f"loading {location}")
     target = load_target(directory, dtype=torch.float32)
-    return Bench(
-        target=target, facts=open_target(directory), evidence=gather(target, prompts, say)
-    )
+    return Bench(target=target, facts=open_target(directory), evidence=gather(target, prompts, say))

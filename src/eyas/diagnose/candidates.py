@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import permutations
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from eyas.checkpoint import TargetFacts
 from eyas.diagnose.causes import CauseId
-from eyas.diagnose.change import Change, with_facts, with_fusion
+from eyas.diagnose.change import KEY, Change, with_facts, with_fusion
 from eyas.diagnose.facets import (
     ATTENTION,
     BOUNDARIES,
@@ -109,7 +110,7 @@ def _fusion_norms(variant: Variant) -> Iterator[Change]:
     fused = spec.conditioning
     if isinstance(fused, LastState):
         after = not fused.after_final_norm.value
-        changed = replace(fused, after_final_norm=inferred(after, "diagnose"))
+        changed = replace(fused, after_final_norm=inferred(after, KEY))
         yield Change(
             cause=CauseId.NORMS,
             what=f"the last state from {'after' if after else 'before'} the final norm",
@@ -238,11 +239,13 @@ def _heads(variant: Variant) -> Iterator[Change]:
         if any(whole) or sizes[0] % max(sizes[1], 1):
             continue
         names = ("num_heads", "num_kv_heads", "head_dim")
-        facts = {name: inferred(size, "diagnose") for name, size in zip(names, sizes, strict=True)}
+        facts: dict[str, Any] = {
+            name: inferred(size, KEY) for name, size in zip(names, sizes, strict=True)
+        }
         changed = replace(variant.spec, attention=replace(attention, **facts))
         yield Change(
             cause=CauseId.HEADS,
-            what=f"{sizes[0]} heads of {sizes[2]}, {sizes[1]} for keys, instead of {heads} of {dim}",
+            what=f"{sizes[0]} heads of {sizes[2]} instead of {heads} of {dim}",
             variant=replace(variant, spec=changed),
             facets=frozenset({ATTENTION}),
         )
@@ -272,9 +275,10 @@ def _vocabulary(variant: Variant) -> Iterator[Change]:
         own = "lm_head.weight" in variant.state
         for whose in (Ownership.TARGET, *([Ownership.OWN] if own else [])):
             if whose is not spec.head.value:
+                name = "the target's" if whose is Ownership.TARGET else "its own"
                 yield Change(
                     cause=CauseId.HEAD_TIED,
-                    what=f"the head that is the {'target' if whose is Ownership.TARGET else 'file'}'s",
+                    what=f"{name} head",
                     variant=with_facts(variant, head=whose),
                     facets=frozenset({HEAD}),
                 )

@@ -37,11 +37,15 @@ class CauseId(StrEnum):
     # the vocabulary
     MAP_LOST = "map-lost"  # draft ids taken for target ids
     MAP_ABSOLUTE = "map-absolute"  # ids where offsets are read, or the other way
-    MAP_WRONG = "map-wrong"  # a map of other rows [rows of the head name other tokens of the target]
+    MAP_WRONG = (
+        "map-wrong"  # a map of other rows [rows of the head name other tokens of the target]
+    )
     HEAD_ROWS = "head-rows"  # rows in another order than the map's [as above; the map is in order]
     HEAD_REPLACED = "head-replaced"  # the target's rows where the drafter has its own
     HEAD_TIED = "head-tied"  # the drafter's embedding in the head's place, or the other way
-    EMBEDDING_WRONG = "embedding-wrong"  # nothing like the target's [cosine; the target's is better]
+    EMBEDDING_WRONG = (
+        "embedding-wrong"  # nothing like the target's [cosine; the target's is better]
+    )
     EMBEDDING_REPLACED = "embedding-replaced"  # the target's where the drafter has trained its own
     # arithmetic
     RESIDUAL = "residual"  # norm_before_residual

@@ -28,6 +28,7 @@ from eyas.train.unroll import unroll
 
 POSITIONS_PER_CHUNK = 1024
 RESAMPLES = 1000
+_TIES = 8  # logits as high as the truth's, among which the first is drafted
 SEED = 0
 
 
@@ -148,7 +149,9 @@ def chains(
             captured = captured.roll(-shift, dims=1)
         hits_NK, near_NK = _hits(drafter, batch, captured, steps, rank_of, every=every)
         lengths = [len(text.starts) for text in batch.texts]
-        for hits, near in zip(hits_NK.split(lengths), near_NK.split(lengths), strict=True):
+        for hits, near in zip(
+            torch.split(hits_NK, lengths), torch.split(near_NK, lengths), strict=True
+        ):
             accepted.append(hits.cumprod(dim=-1).sum(dim=-1).cpu().numpy())
             closeness.append(near.mean(dim=0).cpu().numpy())
     return Chains(steps=steps, accepted=tuple(accepted), closeness=np.stack(closeness))
@@ -203,6 +206,7 @@ class _Ranks:
         size = max(vocabulary, int(target_ids.max()) + 1)
         self._draft_id = torch.full((size,), -1, device=head.device)
         self._draft_id[target_ids] = draft_ids
+        self._injective = len(torch.unique(target_ids)) == len(target_ids)
         self._scale = log(1 + len(head))
 
     def __call__(self, states_NH: Tensor, truth_N: Tensor) -> tuple[Tensor, Tensor]:
@@ -210,8 +214,8 @@ class _Ranks:
         found = [
             self._chunk(*pair)
             for pair in zip(
-                states_NH.split(POSITIONS_PER_CHUNK),
-                truth_N.split(POSITIONS_PER_CHUNK),
+                torch.split(states_NH, POSITIONS_PER_CHUNK),
+                torch.split(truth_N, POSITIONS_PER_CHUNK),
                 strict=True,
             )
         ]
@@ -226,6 +230,9 @@ class _Ranks:
         above = (~(logits_NV < true_N1)).sum(dim=-1).double() - 1
         close = (1 - above.log1p() / self._scale).clamp_min(0)
         known = (wanted >= 0) & true_N1[:, 0].isfinite()
-        right = (self._drafter.target_ids(logits_NV.argmax(dim=-1)) == truth_N) & known
-        return right, torch.where(known, close, torch.zeros_like(close))
-
+        # only an equal logit makes the first draft another one than the counts say
+        right = above == 0
+        doubtful = (above > 0) & (above < _TIES) if self._injective else known
+        drafts = logits_NV[doubtful].argmax(dim=-1)
+        right[doubtful] = self._drafter.target_ids(drafts) == truth_N[doubtful]
+        return right & known, torch.where(known, close, torch.zeros_like(close))

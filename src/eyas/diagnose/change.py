@@ -26,14 +26,12 @@ class Change:
     @property
     def undoing(self) -> Difference:
         """The part that takes it back."""
-        return Difference(
-            cause=self.cause, what=self.what, facets=self.facets, roles=self.roles
-        )
+        return Difference(cause=self.cause, what=self.what, facets=self.facets, roles=self.roles)
 
 
 def with_facts(variant: Variant, **values: Any) -> Variant:
     """`variant` with some fields of its spec replaced by inferred facts."""
-    facts = {name: inferred(value, KEY) for name, value in values.items()}
+    facts: dict[str, Any] = {name: inferred(value, KEY) for name, value in values.items()}
     return replace(variant, spec=replace(variant.spec, **facts))
 
 

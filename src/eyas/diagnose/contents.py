@@ -83,13 +83,13 @@ def strongest_direction(matrix: Tensor) -> float:
     vector = torch.randn(matrix.shape[1], generator=generator)
     for _ in range(_ITERATIONS):
         vector = torch.nn.functional.normalize(matrix.T @ (matrix @ vector), dim=0)
-    return float((matrix @ vector).norm()) / edge
+    top = float(torch.linalg.vector_norm(matrix @ vector))
+    return top / edge
 
 
 def _noise_limit(smaller: int) -> float:
     """How far above the edge chance goes: it falls with the 2/3 power of the size (Tracy-Widom)."""
-    limit: float = 1.0 + 1.2 * smaller ** (-2 / 3)
-    return limit
+    return float(1.0 + 1.2 * smaller ** (-2 / 3))
 
 
 def _likeness(mine: Tensor, theirs: Tensor) -> float | None:

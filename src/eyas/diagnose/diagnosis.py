@@ -276,9 +276,7 @@ class _Case:
             )
             causes.append(found)
 
-    def _of_contents(
-        self, held: Sequence[Content], start: Variant, now: Chains
-    ) -> Iterable[Cause]:
+    def _of_contents(self, held: Sequence[Content], start: Variant, now: Chains) -> Iterable[Cause]:
         for content in held:
             if content.noise and self._needed(content.role, start, now):
                 self.notes.append(f"{content.role} looks like noise, but drafts are worse without")
@@ -298,7 +296,7 @@ class _Case:
         return loss.interval is not None and loss.interval.low > 0
 
     def _suspected(self, start: Variant, now: Chains) -> Iterable[Cause]:
-        """RoPE unlike the target's, where the target's drafts no worse: weak evidence, and named."""
+        """RoPE unlike the target's, where the target's drafts no worse: weak, and named as such."""
         from eyas.diagnose.change import with_facts
 
         rope = self.bench.facts.rope
@@ -423,4 +421,3 @@ def _priced(price: Price) -> Priced:
         returned=price.returned,
         felt=price.felt,
     )
-

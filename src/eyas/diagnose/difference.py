@@ -113,23 +113,19 @@ def by_cause(roles: Iterable[str], every: Iterable[str]) -> list[Difference]:
         lost = {role for role in rest if role.startswith(f"{layer}.")}
         if len(lost) > _LAYER_SHARE * len(own):
             what = f"{len(lost)} of the {len(own)} matrices of {layer}"
-            found.append(
-                Difference(cause=CauseId.LAYER_LOST, what=what, roles=frozenset(lost))
-            )
+            found.append(Difference(cause=CauseId.LAYER_LOST, what=what, roles=frozenset(lost)))
             rest -= lost
     groups: dict[CauseId, set[str]] = {}
     for role in rest:
         groups.setdefault(cause_of_role(role), set()).add(role)
     for cause, held in groups.items():
-        found.append(
-            Difference(cause=cause, what=", ".join(sorted(held)), roles=frozenset(held))
-        )
+        found.append(Difference(cause=cause, what=", ".join(sorted(held)), roles=frozenset(held)))
     return found
 
 
 def _changed(mine: Variant, theirs: Variant, target: Target) -> frozenset[str]:
     """The roles of `theirs` that hold something else than in `mine`."""
-    wanted = [role for role in shapes_of(theirs.spec, target)]
+    wanted = list(shapes_of(theirs.spec, target))
     wanted += [role for role in theirs.state if role.endswith(".bias")]
     return frozenset(role for role in wanted if not _same(mine.state, theirs.state, role))
 

@@ -54,13 +54,17 @@ class Evidence:
         """The number of slots at which a round may start."""
         return sum(len(text.starts) for text in self.texts)
 
-    def some(self, batches: int) -> Evidence:
-        """The evidence of every n-th batch only, `batches` of them."""
-        if batches >= len(self.batches):
-            return self
-        stride = len(self.batches) / batches
-        chosen = tuple(self.batches[int(index * stride)] for index in range(batches))
-        return Evidence(target=self.target, batches=chosen, left_out=self.left_out)
+    def some(self, texts: int) -> Evidence:
+        """`texts` of the texts, of middle length, for a first look."""
+        batch = self.batches[len(self.batches) // 2]
+        stride = max(len(batch.texts) // texts, 1)
+        part = Batch(
+            texts=batch.texts[::stride],
+            ids_BT=batch.ids_BT[::stride],
+            states={k: held[::stride] for k, held in batch.states.items()},
+            final_BTH=batch.final_BTH[::stride],
+        )
+        return Evidence(target=self.target, batches=(part,), left_out=self.left_out)
 
     def conditioned(self, batch: Batch, spec: Eagle3Spec) -> Tensor:
         """What a drafter of `spec` is handed of the target in `batch`, [B, T, its width].
@@ -117,7 +121,7 @@ def _read(target: Target, texts: tuple[Text, ...], boundaries: Sequence[int]) ->
     reading = read_prompt(target, ids_BT[:, :seen], cache, boundaries)
     assert reading.captured_BTC is not None  # boundaries were asked for
     width = target.facts.hidden_size
-    parts = reading.captured_BTC.split(width, dim=-1)
+    parts = torch.split(reading.captured_BTC, width, dim=-1)
     return Batch(
         texts=texts,
         ids_BT=ids_BT,

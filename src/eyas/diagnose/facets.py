@@ -8,7 +8,16 @@ from typing import Any
 
 from eyas.diagnose.causes import CauseId
 from eyas.diagnose.variant import Variant
-from eyas.spec import Eagle3Spec, Fact, Fused, LastState, Ownership, Unfused, VocabMap, boundaries_of
+from eyas.spec import (
+    Eagle3Spec,
+    Fact,
+    Fused,
+    LastState,
+    Ownership,
+    Unfused,
+    VocabMap,
+    boundaries_of,
+)
 
 CONDITIONING, BOUNDARIES, FUSION_NORMS, FUSION_BIAS = (
     "conditioning",

@@ -46,7 +46,7 @@ def renamed(variant: Variant, target: Target) -> Change | None:
     form = _other_form(variant, len(head_VH), sample, best)
     if form is not None:
         return form
-    image = mapped.unique()
+    image = torch.unique(mapped)
     inside = bool(torch.isin(best[clear], image).all())
     among = image if inside else everything
     best, near, own = _nearest(head_VH, target.head_VH, among, mapped)
@@ -70,7 +70,9 @@ def _nearest(
     """For each row: the token of `among` whose row is nearest, its cosine, and that of `mapped`."""
     tokens = F.normalize(head_VH[among].float(), dim=-1)
     rows = F.normalize(rows_NH.float(), dim=-1)
-    near, best = zip(*((rows_N @ tokens.T).max(-1) for rows_N in rows.split(_ROWS)), strict=True)
+    near, best = zip(
+        *((rows_N @ tokens.T).max(-1) for rows_N in torch.split(rows, _ROWS)), strict=True
+    )
     known = mapped.clamp(0, len(head_VH) - 1)
     own = (rows * F.normalize(head_VH[known].float(), dim=-1)).sum(-1)
     own = torch.where(known == mapped, own, torch.full_like(own, -1.0))
@@ -98,7 +100,7 @@ def _change(variant: Variant, mapped: Tensor, ids_V: Tensor, *, permuted: bool) 
     others = int((ids_V != mapped).sum())
     told = f"{others} of {len(ids_V)} rows of the head are nearest to another token's row"
     in_order = bool((mapped.diff() > 0).all())
-    if permuted and in_order and len(ids_V.unique()) == len(ids_V):
+    if permuted and in_order and len(torch.unique(ids_V)) == len(ids_V):
         place = torch.full((int(mapped.max()) + 1,), -1)
         place[mapped] = torch.arange(len(mapped))
         head = torch.empty_like(variant.state["lm_head.weight"])

@@ -1,9 +1,10 @@
-"""A drafter's files as they declare themselves, made to run even where they contradict themselves."""
+"""A drafter as its files declare it, made to run even where they contradict themselves."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -44,7 +45,7 @@ def declared(checkpoint: Checkpoint, target: Target) -> Declared:
     Raises NotADrafterError where no dialect knows it, and UnsupportedError for a drafter of
     another kind than EAGLE-3, or one that eyas cannot run.
     """
-    dialect, spec = dialects.read(checkpoint)
+    _, spec = dialects.read(checkpoint)
     if not isinstance(spec, Eagle3Spec):
         raise UnsupportedError(f"`{checkpoint.location}` is no EAGLE-3 drafter: {spec.unjudged}")
     held, unread = _held(checkpoint)
@@ -71,9 +72,7 @@ def declared(checkpoint: Checkpoint, target: Target) -> Declared:
     return Declared(variant=Variant(spec=spec, state=state), faults=tuple(faults))
 
 
-def as_served(
-    served: Served, checkpoint: Checkpoint, target: Target, fill: Fill
-) -> Variant:
+def as_served(served: Served, checkpoint: Checkpoint, target: Target, fill: Fill) -> Variant:
     """The drafter as the engine has it, with `fill` for what nothing fills.
 
     Raises EngineError where it would crash, UnsupportedError where eyas cannot run it.
@@ -121,7 +120,8 @@ def _fitted(
         if size is not None and size != stated.value:
             what = f"{name} {stated.value} where the weights have {size}"
             faults.append(Fault(cause=CauseId.SHAPES, what=what))
-            spec = replace(spec, **{name: inferred(size, stated.key)})
+            fact: dict[str, Any] = {name: inferred(size, stated.key)}
+            spec = replace(spec, **fact)
     spec = _with_count(spec, held)
     attention = spec.attention
     q, k = rows("layers.0.self_attn.q_proj.weight"), rows("layers.0.self_attn.k_proj.weight")
@@ -164,4 +164,3 @@ def _heads(attention: Mha, q: int, k: int, target: Target) -> Mha:
 def _heads_text(attention: Mha) -> str:
     heads, kv = attention.num_heads.value, attention.num_kv_heads.value
     return f"{heads} heads, {kv} for keys, each {attention.head_dim.value} wide"
-

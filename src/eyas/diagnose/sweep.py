@@ -16,8 +16,8 @@ from eyas.diagnose.head_rows import renamed
 from eyas.diagnose.variant import Variant, built
 from eyas.errors import EyasError
 
-SCREEN_BATCHES, SCREEN_STEPS = 1, 2
-FINALISTS = 6
+SCREEN_TEXTS, SCREEN_STEPS = 4, 2
+FINALISTS = 4
 CAUSES = 3  # different causes that are repaired at most
 CHANGES = 8  # changes at most
 LEVEL = 0.99  # of the interval that must not hold zero: many candidates are tried
@@ -41,7 +41,7 @@ class Trial:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """A change that was taken: `trials` are the finalists, best first, `before` what it improves."""
+    """A change that was taken: `trials` are the finalists, best first; it improves on `before`."""
 
     before: Chains
     trials: tuple[Trial, ...]
@@ -80,7 +80,8 @@ def sweep(start: Variant, bench: Bench, steps: int, say: Say) -> Sweep:
     """Takes the best single change as long as one drafts better beyond chance."""
     evidence, target = bench.evidence, bench.target
     now = chains(built(start, target), evidence, steps, shift=start.shift, every=True)
-    found, variant, first, tried = [], start, now, 0
+    found: list[Step] = []
+    variant, first, tried = start, now, 0
     last: tuple[Trial, ...] = ()
     while len(found) < CHANGES:
         trials, looked = _round(variant, now, bench, steps, found)
@@ -96,9 +97,7 @@ def sweep(start: Variant, bench: Bench, steps: int, say: Say) -> Sweep:
             break
         found.append(step)
         variant, now = step.taken.change.variant, step.taken.chains
-    return Sweep(
-        start=first, steps=tuple(found), end=variant, chains=now, last=last, tried=tried
-    )
+    return Sweep(start=first, steps=tuple(found), end=variant, chains=now, last=last, tried=tried)
 
 
 def _round(
@@ -124,10 +123,8 @@ def _best(
     changes: Sequence[Change], variant: Variant, now: Chains, bench: Bench, steps: int
 ) -> tuple[Trial, ...]:
     """Those that look best on a part of the evidence, tried on all of it."""
-    part = bench.evidence.some(SCREEN_BATCHES)
-    base = chains(
-        built(variant, bench.target), part, SCREEN_STEPS, shift=variant.shift, every=True
-    )
+    part = bench.evidence.some(SCREEN_TEXTS)
+    base = chains(built(variant, bench.target), part, SCREEN_STEPS, shift=variant.shift, every=True)
     screened = []
     for change in changes:
         seen = _run(change, bench, part, SCREEN_STEPS)
@@ -138,9 +135,7 @@ def _best(
     return _trials(allowed, now, bench, steps)
 
 
-def _trials(
-    changes: Iterable[Change], now: Chains, bench: Bench, steps: int
-) -> tuple[Trial, ...]:
+def _trials(changes: Iterable[Change], now: Chains, bench: Bench, steps: int) -> tuple[Trial, ...]:
     found = []
     for change in changes:
         seen = _run(change, bench, bench.evidence, steps)

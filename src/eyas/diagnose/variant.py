@@ -1,4 +1,4 @@
-"""Variant: a drafter as a spec and its matrices by role, so that parts of two can be put together."""
+"""Variant: a drafter as a spec and its matrices by role, so that parts of two can be mixed."""
 
 from __future__ import annotations
 
@@ -94,4 +94,3 @@ def in_dtype(state: Mapping[str, Tensor], target: Target) -> dict[str, Tensor]:
         role: held.to(device=device, dtype=torch.int64 if role == "d2t" else dtype)
         for role, held in state.items()
     }
-
