@@ -1,4 +1,4 @@
-"""What these tests share: a bench of eight prompts, and damaged copies of the drafter in assets/."""
+"""What these tests share: a bench of eight prompts, and damaged copies of a drafter."""
 
 from __future__ import annotations
 

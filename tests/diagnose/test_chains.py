@@ -44,6 +44,10 @@ def test_rounds_are_those_of_a_replay(bench: Bench, trained: Variant) -> None:
     found = chains(built(trained, bench.target), bench.evidence, STEPS)
     assert assert_replayed(bench, trained, found) > 100
     assert found.tau.value > 1.5
+    for number, text in enumerate(bench.evidence.texts):
+        drafted, rounds = found.drafted(number), found.rounds_of(number)
+        assert len(drafted) == text.answer
+        assert drafted.count(False) in (rounds.rounds, rounds.rounds + 1)
     assert found.tau.value == found.rounds.tau
 
 

@@ -18,7 +18,7 @@ from eyas.diagnose.causes import Cause, CauseId, Stage
 from eyas.diagnose.chains import Chains, chains
 from eyas.diagnose.contents import Content, contents
 from eyas.diagnose.difference import Difference, Fillings, differences
-from eyas.diagnose.outcome import Diagnosis, Measure, Priced, Tried
+from eyas.diagnose.outcome import Diagnosis, Measure, Priced, Sample, Tried
 from eyas.diagnose.ranking import Court, ranked
 from eyas.diagnose.reading import Declared, as_served, declared
 from eyas.diagnose.speed import decompose
@@ -95,6 +95,8 @@ class _Case:
     prices: tuple[Price, ...] = ()
     swept: Sweep | None = None
     trained: Measure | None = None
+    found: Chains | None = None
+    found_served: Chains | None = None
     explained: bool | None = None
 
     @property
@@ -115,10 +117,10 @@ class _Case:
         files = declared(self.checkpoint, self.bench.target)
         start = files.variant
         now = self._chains(start)
-        self.trained = measure("as trained", now)
+        self.trained, self.found = measure("as trained", now), now
         held = contents(start, self.bench.target, self._in_files()) if self.values else ()
         served, parts = self._serve(start)
-        everything = None if served is None else self._chains(served, every=False)
+        everything = None if served is None else self.found_served
         if not self._explained_by(parts):
             self.say("trying other readings")
             self.swept = sweep(start, self.bench, self.steps, self.say)
@@ -177,6 +179,7 @@ class _Case:
                 return None, self._unrun(start, view)
             label = f"as served by {self.ref}" + (f", memory filled with {fill}" if chance else "")
             self.served.append(measure(label, found))
+            self.found_served = self.found_served or found
             chosen = chosen or variant
         assert chosen is not None  # at least one fill
         parts = differences(start, chosen, self.bench.target, view.landing)
@@ -354,12 +357,29 @@ class _Case:
             served=tuple(self.served),
             priced=tuple(_priced(price) for price in self.prices),
             tried=tuple(self._tried()),
+            samples=tuple(self._samples()),
             observed_tau=self.observed_tau,
             observed_rates=self.observed_rates,
             explained=self.explained,
             speed=speed,
             notes=tuple(self.notes),
         )
+
+    def _samples(self) -> Iterable[Sample]:
+        """The first answer of each category."""
+        seen: set[str] = set()
+        for number, text in enumerate(self.bench.evidence.texts):
+            if self.found is None or text.category in seen:
+                continue
+            seen.add(text.category)
+            served = self.found_served
+            yield Sample(
+                id=text.id,
+                category=text.category,
+                ids=text.ids[text.prompt : text.prompt + text.answer],
+                trained=self.found.drafted(number),
+                served=None if served is None else served.drafted(number),
+            )
 
     def _nothing(self) -> list[str]:
         tried = 0 if self.swept is None else self.swept.tried

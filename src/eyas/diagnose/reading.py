@@ -20,6 +20,7 @@ from eyas.model.served import Fill, served_drafter
 from eyas.model.target import Target
 from eyas.model.weights import RoleTensors
 from eyas.spec import (
+    Boundaries,
     DefaultBoundaries,
     Eagle3Spec,
     Fact,
@@ -184,7 +185,7 @@ def _within_reach(spec: Eagle3Spec, num_layers: int) -> tuple[Eagle3Spec, list[F
         return spec, []
     spread = tuple(round((i + 1) * num_layers / (count + 1)) for i in range(count))
     usual = DefaultBoundaries().of(num_layers) if count == 3 and num_layers > 6 else spread
-    taken = inferred(usual, fused.boundaries.key)
+    taken: Fact[Boundaries] = inferred(usual, fused.boundaries.key)
     fitted = replace(spec, conditioning=replace(fused, boundaries=taken))
     return fitted, [Fault(cause=CauseId.BOUNDARIES, what=what)]
 
