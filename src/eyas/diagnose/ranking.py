@@ -14,6 +14,7 @@ from eyas.diagnose.sweep import Step
 from eyas.diagnose.wording import SENTENCES, command, places
 
 # What cannot be priced comes before what can: the engine that does not start before all.
+THIN = 1.1  # tau after a repair below which little speaks for it
 _REFUSED, _STATIC = 30.0, 20.0
 
 
@@ -88,6 +89,8 @@ class Court:
             if step.margin is not None:
                 gain += f", {step.margin:.3f} ahead of the next cause"
             evidence.append(gain)
+        if steps[-1].taken.chains.expected_tau < THIN:
+            evidence.append("thin evidence: the drafter stays broken for another reason")
         first, last = steps[0], steps[-1]
         returned = last.taken.chains.loss_to(first.before)
         alone = returned if price is None else price.alone
