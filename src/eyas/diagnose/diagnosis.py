@@ -101,6 +101,7 @@ class Case:
     swept: Sweep | None = None
     prices: tuple[Price, ...] = ()
     explained: bool | None = None
+    unjudged: str | None = None
     causes: list[Cause] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
@@ -136,9 +137,9 @@ class Case:
         self._price(ideal, sound, start, now)
         held: tuple[Content, ...] = ()
         if self.values:
-            roles = frozenset(RoleTensors(self.checkpoint).roles)
+            roles = frozenset(RoleTensors(self.checkpoint).roles) - files.absent
             held = contents(start, self.bench.target, roles)
-        self._blame(files, held, now, sound)
+        self._blame(files, held, now, ideal, sound)
 
     def _engine(self) -> Served | None:
         if self.ref is None:
@@ -146,6 +147,7 @@ class Case:
         view = engines.read(self.ref, self.checkpoint, target=self.bench.facts, launch=self.launch)
         if isinstance(view, NotChecked):
             self.notes.append(f"{self.ref} was not judged: {view.reason}")
+            self.unjudged = view.reason
             return None
         return view
 
@@ -196,22 +198,27 @@ class Case:
         return found
 
     def _blame(
-        self, files: Declared, held: tuple[Content, ...], now: Chains, sound: Chains
+        self,
+        files: Declared,
+        held: tuple[Content, ...],
+        now: Chains,
+        ideal: Variant,
+        sound: Chains,
     ) -> None:
-        court, refusal = self.court, self.served.refusal
-        if refusal is not None:
-            whole = Estimate(value=sound.expected_tau - 1, interval=None)
-            self.causes.append(court.refused(refusal, whole))
-        for fault in files.faults:
-            self.causes.append(court.static(fault.cause, fault.what, first=refusal is not None))
-        for found in of_contents(held, files.variant, now, self.bench, court):
-            (self.notes if isinstance(found, str) else self.causes).append(found)  # type: ignore[arg-type]
+        court = self.court
+        self._blame_files(files, sound)
+        broken = bool(files.faults) and sound.expected_tau < WEAK
+        for found in of_contents(held, ideal, sound, self.bench, court, broken=broken):
+            if isinstance(found, str):
+                self.notes.append(found)
+            else:
+                self.causes.append(found)
         prices = {p.part.difference.cause: p for p in self.prices if not p.part.engine}
         for cause, steps in self._repaired().items():
             self.causes.append(court.swept(steps, prices.get(cause)))
         for price in self.prices:
             if price.part.engine and price.felt:
-                self.causes.append(court.priced(price))
+                self.causes.append(court.priced(price, crash=self.served.refusal is not None))
             elif price.part.engine:
                 self.notes.append(f"no round feels it: {price.part.difference.what}")
         if not self.causes:
@@ -220,6 +227,17 @@ class Case:
             what = f"tau {now.expected_tau:.2f} from every position as trained"
             weak = court.cause(CauseId.WEAK_DRAFTER, Stage.TRAINED, [what], score=SUSPECT)
             self.causes.append(weak)
+
+    def _blame_files(self, files: Declared, sound: Chains) -> None:
+        """What needs no replay: a refusal, an unknown class, what the files lack or contradict."""
+        court, refusal = self.court, self.served.refusal
+        if self.unjudged is not None and "architectures" in self.unjudged:
+            self.causes.append(court.static(CauseId.ARCHITECTURE, self.unjudged, first=True))
+        if refusal is not None:
+            whole = Estimate(value=sound.expected_tau - 1, interval=None)
+            self.causes.append(court.refused(refusal, whole))
+        for fault in files.faults:
+            self.causes.append(court.static(fault.cause, fault.what, first=refusal is not None))
 
     def observe(self, speeds: tuple[float, float] | None) -> Speed | None:
         """Compares what a server showed with what is served; returns its speed taken apart."""

@@ -49,6 +49,7 @@ class Declared:
 
     variant: Variant
     faults: tuple[Fault, ...]
+    absent: frozenset[str]
 
 
 def declared(checkpoint: Checkpoint, target: Target) -> Declared:
@@ -87,7 +88,9 @@ def declared(checkpoint: Checkpoint, target: Target) -> Declared:
             faults.append(Fault(cause=CauseId.MAP_WRONG, what=wrong))
             spec = replace(spec, vocab_map=inferred(VocabMap.PREFIX, spec.vocab_map.key))
             del state["d2t"]
-    return Declared(variant=Variant(spec=spec, state=state), faults=tuple(faults))
+    return Declared(
+        variant=Variant(spec=spec, state=state), faults=tuple(faults), absent=frozenset(absent)
+    )
 
 
 def as_served(served: Served, checkpoint: Checkpoint, target: Target, fill: Fill) -> Variant:

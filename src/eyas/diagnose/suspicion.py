@@ -18,11 +18,23 @@ _OF_RULES = {"W903": CauseId.WEIGHTS_REPEATED}
 
 
 def of_contents(
-    held: Sequence[Content], start: Variant, now: Chains, bench: Bench, court: Court
+    held: Sequence[Content],
+    ideal: Variant,
+    sound: Chains,
+    bench: Bench,
+    court: Court,
+    *,
+    broken: bool,
 ) -> Iterator[Cause | str]:
-    """A cause for each content that no training leaves, or a note for one that drafts need."""
+    """A cause for each content that no training leaves, or a note for one that drafts need.
+
+    `ideal` is the reading that was repaired as far as it could be, and `sound` what it drafts;
+    where it is `broken` for want of other matrices, nothing can be said of what only looks idle.
+    """
     for content in held:
-        if content.noise and _needed(content.role, start, now, bench):
+        if content.noise and broken:
+            yield f"{content.role} looks like noise, but too much else is missing to be sure"
+        elif content.noise and _needed(content.role, ideal, sound, bench):
             yield f"{content.role} looks like noise, but drafts are worse without it"
         else:
             yield court.static(content.cause, f"{content.role}: {content.what}")

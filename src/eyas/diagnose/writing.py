@@ -21,9 +21,11 @@ if TYPE_CHECKING:
 def written(case: Case, speed: Speed | None) -> Diagnosis:
     """The diagnosis of `case`, with `none` as its cause where nothing was found."""
     tried = 0 if case.swept is None else case.swept.tried
-    nothing = f"{tried} other readings were tried, and none drafts better beyond chance"
+    nothing = [f"{tried} other readings were tried, and none drafts better beyond chance"]
+    if not case.served.runs:
+        nothing.append("no engine was judged: this is about the files alone")
     causes = ranked(case.causes) or (
-        case.court.cause(CauseId.NONE, Stage.SWEEP, [nothing], score=0.0),
+        case.court.cause(CauseId.NONE, Stage.SWEEP, nothing, score=0.0),
     )
     trained = None if case.trained is None else measure("as trained", case.trained)
     served = tuple(measure(label, found) for label, found in case.served.runs.items())
