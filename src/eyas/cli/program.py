@@ -26,6 +26,7 @@ COMMANDS = (
     ("Run", "demo"),
     ("Run", "generate"),
     ("Run", "eval"),
+    ("Run", "diagnose"),
     ("Run", "target"),
 )
 _RUNS_BARE = ("explain", "demo")  # others show their help when they are typed alone
