@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from math import isfinite
 
 from eyas.errors import UsageError
@@ -28,10 +29,9 @@ def shares_of(rates: str | None, steps: int) -> tuple[float, ...] | None:
     if rates is None:
         return None
     found = _numbers(rates, "--observed-rates", "0.47,0.22,0.09")
-    pairs = zip(found, found[1:], strict=False)
     if not all(0 <= rate <= 1 for rate in found):
         raise UsageError(f"{rates!r} are no shares", hint="write 0.47 for 47 %")
-    if any(later > earlier + _ROUNDING for earlier, later in pairs):
+    if any(later > earlier + _ROUNDING for earlier, later in pairwise(found)):
         raise UsageError(
             f"{rates!r} rise: of the rounds that accept 1, 2, … drafts the later are the fewer",
             hint="give shares of all rounds, not of those that reached the position",
