@@ -53,6 +53,10 @@ def waterfall(found: Diagnosis) -> tuple[Step, ...]:
     return (*steps, rail.level(end.label, low))
 
 
+def _change(tau: float) -> str:
+    return "nothing left to lose" if abs(tau) < _SEEN else f"{tau:+.2f}".replace("-", "−")
+
+
 def _dearest(price: Priced) -> float:
     assert price.alone is not None  # what has no price is not sorted
     return -price.alone.value
@@ -85,7 +89,7 @@ class _Rail:
         return Step(
             kind="fall" if after <= before else "rise",
             label=label,
-            text=f"{after - before:+.2f}".replace("-", "−"),
+            text=_change(after - before),
             left=(low - 1) * self.scale,
             width=(high - low) * self.scale,
         )
