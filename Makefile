@@ -5,13 +5,17 @@ READY := $(VENV)/.ready
 # One thread and no spinning: the tests and the demo share small machines with other work.
 export OMP_WAIT_POLICY ?= PASSIVE
 
-.PHONY: demo test lint check format target
+.PHONY: demo test test-report lint check format target
 
 demo: target
 	$(BIN)/eyas demo --plot acceptance.png
 
 test: target
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest $(PYTEST_ARGS)
+
+# The page of `eyas diagnose --report` in a headless Chromium, which must be there (Debian: chromium).
+test-report: $(READY)
+	$(BIN)/python -m pytest --numprocesses=0 tests/diagnose/in_a_browser.py
 
 lint: $(READY)
 	$(BIN)/ruff format --check .

@@ -7,14 +7,15 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from eyas.checkpoint import whole_file
-from eyas.checks.render.landing import parameter_rows, tensor_rows
+from eyas.checks.fold import fold
+from eyas.checks.render.landing import parameter_rows
 from eyas.decode.streamed_text import Decode
 from eyas.diagnose.bars import groups
 from eyas.diagnose.marked import marked
 from eyas.diagnose.outcome import Diagnosis, estimate_text, price_text
 from eyas.diagnose.waterfall import waterfall
 from eyas.errors import UsageError, one_line, reason_of
-from eyas.spec import Fate, Landing
+from eyas.spec import Landing
 
 TEMPLATE = "page.html.j2"
 TRIED = 20  # other readings that are listed at most, the best first
@@ -72,6 +73,7 @@ def _spelt(value: object) -> object:
     return value
 
 
-def _lost(landing: Landing) -> list[list[str]]:
-    """The rows of tensors that fill nothing, and nobody says so."""
-    return [row for row in tensor_rows(landing) if row[0] == Fate.LOST]
+def _lost(landing: Landing) -> tuple[str, ...]:
+    """The tensors that fill nothing though nobody says so, folded."""
+    names = [tensor.name for tensor in landing.tensors]
+    return fold([tensor.name for tensor in landing.lost], among=names)
