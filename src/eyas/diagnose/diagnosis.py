@@ -215,12 +215,13 @@ class Case:
                 self.causes.append(found)
         prices = {p.part.difference.cause: p for p in self.prices if not p.part.engine}
         for cause, steps in self._repaired().items():
-            self.causes.append(court.swept(steps, prices.get(cause)))
-        for price in self.prices:
-            if price.part.engine and price.felt:
-                self.causes.append(court.priced(price, crash=self.served.refusal is not None))
-            elif price.part.engine:
-                self.notes.append(f"no round feels it: {price.part.difference.what}")
+            price = prices.get(cause)
+            self.causes.append(court.swept(steps, price, refusal=self.served.refusal))
+        for priced in self.prices:
+            if priced.part.engine and priced.felt:
+                self.causes.append(court.priced(priced, crash=self.served.refusal is not None))
+            elif priced.part.engine:
+                self.notes.append(f"no round feels it: {priced.part.difference.what}")
         if not self.causes:
             self.causes += of_rope(files.variant, now, self.bench, court)
         if not self.causes and now.expected_tau < WEAK:

@@ -82,8 +82,13 @@ class Court:
             score=score,
         )
 
-    def swept(self, steps: Sequence[Step], price: Price | None) -> Cause:
-        """A reading of the files that drafts better; `steps` are all for one cause."""
+    def swept(
+        self, steps: Sequence[Step], price: Price | None, *, refusal: str | None = None
+    ) -> Cause:
+        """A reading of the files that drafts better; `steps` are all for one cause.
+
+        It comes before a `refusal` that speaks of the same thing: ids that the target lacks.
+        """
         evidence = []
         for step in steps:
             trial = step.taken
@@ -98,15 +103,24 @@ class Court:
         returned = last.taken.chains.loss_to(first.before)
         alone = returned if price is None else price.alone
         score = returned.value + (0.0 if alone is None else max(alone.value, 0.0))
-        nearer = sum(step.taken.gain.value for step in steps)
+        score = max(score, sum(step.taken.gain.value for step in steps))
+        if _explains(first.taken.change.cause, refusal):
+            score = _REFUSED + 1
         return self.cause(
             first.taken.change.cause,
             Stage.SWEEP,
             evidence,
             alone=alone,
             returned=returned,
-            score=max(score, nearer),
+            score=score,
         )
+
+
+def _explains(cause: CauseId, refusal: str | None) -> bool:
+    """Whether an engine that stops with `refusal` does so because of `cause`."""
+    words = ("boundar", "layer id", "layer_id", "captur")
+    named = refusal is not None and any(word in refusal for word in words)
+    return cause is CauseId.BOUNDARIES and named
 
 
 def ranked(causes: Iterable[Cause]) -> tuple[Cause, ...]:
