@@ -132,12 +132,15 @@ def diagnose(
         writable(report)
     from eyas.checkpoint import open_checkpoint
     from eyas.cli.progress import steps as progress
+    from eyas.data.questions import read_any_prompts
     from eyas.diagnose import diagnosis as judging
     from eyas.diagnose.bench import open_bench
     from eyas.engines import EngineRef
 
     ref = None if engine is None else EngineRef.parse(engine)
     checkpoint = open_checkpoint(draft, weights=True)
+    if prompts is not None:
+        read_any_prompts(prompts)  # refused before a target is loaded
     with progress(quiet=quiet) as say:
         bench = open_bench(target, prompts, say)
         found = judging.diagnose(
