@@ -69,8 +69,12 @@ DIAGNOSIS = Diagnosis(
     trained=measure("as trained", 2.0, (0.6, 0.3, 0.1)),
     repaired=None,
     served=(
-        measure("as served, memory filled with normal", 1.1, (0.08, 0.02, 0.0)),
-        measure("as served, memory filled with zeros", 1.2, (0.16, 0.04, 0.0)),
+        measure(
+            "as served by sglang@0.5.10.post1, memory filled with normal", 1.1, (0.08, 0.02, 0.0)
+        ),
+        measure(
+            "as served by sglang@0.5.10.post1, memory filled with zeros", 1.2, (0.16, 0.04, 0.0)
+        ),
     ),
     priced=(priced(CauseId.FUSION_BYPASSED, 0.8, 0.1), priced(CauseId.LAYER_LOST, 0.7, 0.05)),
     tried=(

@@ -88,7 +88,7 @@ def test_the_waterfall_goes_from_trained_to_served() -> None:
         ("as trained", "2.00"),
         ("fusion-bypassed", "−0.80"),
         ("layer-lost", "−0.10"),  # 0.70 alone, and 0.10 are left to lose
-        ("as served, memory filled with normal", "1.10"),
+        ("as served by sglang@0.5.10.post1", "1.10"),
     ]
     top, first, second, last = steps
     assert first.left + first.width == pytest.approx(top.width)

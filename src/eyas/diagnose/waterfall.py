@@ -50,7 +50,8 @@ def waterfall(found: Diagnosis) -> tuple[Step, ...]:
         now = after
     if abs(now - low) >= _SEEN:
         steps.append(rail.between(COMPANY, now, low))
-    return (*steps, rail.level(end.label, low))
+    served = f"as served by {found.engine}" if found.served else end.label
+    return (*steps, rail.level(served, low))
 
 
 def _change(tau: float) -> str:
