@@ -5,7 +5,7 @@ READY := $(VENV)/.ready
 # One thread and no spinning: the tests and the demo share small machines with other work.
 export OMP_WAIT_POLICY ?= PASSIVE
 
-.PHONY: demo test test-engines lint check format target record-probes
+.PHONY: demo test test-engines test-report lint check format target record-probes
 
 demo: target
 	$(BIN)/eyas demo --plot acceptance.png
@@ -17,6 +17,10 @@ test: target
 test-engines: target
 	$(BIN)/eyas engine install vllm --quiet
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest engine_tests --numprocesses=0 --timeout=1800 $(PYTEST_ARGS)
+
+# The page of `eyas diagnose --report` in a headless Chromium, which must be there (Debian: chromium).
+test-report: $(READY)
+	$(BIN)/python -m pytest --numprocesses=0 tests/diagnose/in_a_browser.py
 
 lint: $(READY)
 	$(BIN)/ruff format --check .

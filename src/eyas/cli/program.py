@@ -27,6 +27,7 @@ COMMANDS = (
     ("Run", "demo"),
     ("Run", "generate"),
     ("Run", "eval"),
+    ("Run", "diagnose"),
     ("Run", "target"),
     ("Run", "engine"),
 )
