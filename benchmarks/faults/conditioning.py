@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.faults.draft import FUSION, Draft
-from benchmarks.faults.kind import Draw, Kind, Part, Sign, choose
+from benchmarks.faults.kind import Draw, Kind, Part, Sign, anywhere, choose
 from benchmarks.faults.setting import Setting
 
 _UPSTREAM = frozenset({Part.BOUNDARIES, Part.FUSION, Part.HEAD, Part.EMBEDDING, Part.ROWS})
@@ -87,8 +87,8 @@ def _sglang(setting: Setting) -> bool:
     return setting.engine == "sglang"
 
 
-def _vllm(setting: Setting) -> bool:
-    return setting.engine == "vllm"
+def _taken_for_eagle(setting: Setting) -> bool:
+    return setting.engine == "vllm" and setting.nested  # it raises over a flat config
 
 
 def _switched(setting: Setting) -> bool:
@@ -110,10 +110,6 @@ def _runner(setting: Setting) -> bool:
     return setting.runner == "v2" and setting.form in ("specforge", "modelopt")
 
 
-def _columns(setting: Setting) -> bool:
-    return True
-
-
 KINDS = (
     Kind(
         name="launched-as-eagle",
@@ -132,7 +128,7 @@ KINDS = (
         part=Part.FUSION,
         sign=Sign.FILES,
         plant=launched_by_method_eagle,
-        shows=_vllm,
+        shows=_taken_for_eagle,
         silences=_UPSTREAM,
     ),
     Kind(
@@ -188,7 +184,7 @@ KINDS = (
         part=Part.BOUNDARIES,
         sign=Sign.REPLAY,
         plant=states_in_another_order,
-        shows=_columns,
+        shows=anywhere,
     ),
     Kind(
         name="one-state-too-many",

@@ -8,7 +8,6 @@ import numpy as np
 
 from benchmarks.faults.draft import FUSION, HEAD, LAYER, MAP, MASK, Draft
 from benchmarks.faults.kind import Draw, Kind, Part, Sign, anywhere, choose
-from benchmarks.faults.setting import Setting
 from benchmarks.faults.weights import Floats, held
 
 _Q, _K, _V = LAYER[:3]
@@ -109,10 +108,6 @@ def scales_left_behind(draft: Draft, draw: Draw) -> dict[str, Any]:
     return {"dtype": dtype, "matrices": roles}
 
 
-def _flat(setting: Setting) -> bool:
-    return True
-
-
 _LAYER = {"part": Part.LAYER, "shows": anywhere}
 KINDS = (
     Kind(
@@ -185,7 +180,7 @@ KINDS = (
         part=Part.EVERYTHING,
         sign=Sign.FILES,
         plant=file_of_an_earlier_day,
-        shows=_flat,
+        shows=anywhere,
         silences=_ALL,
         destroys=True,
     ),

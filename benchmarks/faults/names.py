@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from benchmarks.faults.draft import FUSION, HEAD, LAYER, MAP, MASK, NORMS, Draft
-from benchmarks.faults.kind import Draw, Kind, Part, Sign, choose
+from benchmarks.faults.kind import Draw, Kind, Part, Sign, anywhere, choose
 from benchmarks.faults.setting import Setting
 
 _INSIDE = frozenset({Part.LAYER, Part.HEADS, Part.NORMS, Part.ROPE, Part.RESIDUAL})
@@ -56,16 +56,12 @@ def map_missing(draft: Draft, draw: Draw) -> dict[str, Any]:
     return {}
 
 
-def _flat(setting: Setting) -> bool:
+def _skips(setting: Setting) -> bool:
     return setting.engine == "sglang"
 
 
 def _old(setting: Setting) -> bool:
-    return _flat(setting) and not setting.since("0.5.12")
-
-
-def _anything(setting: Setting) -> bool:
-    return True
+    return _skips(setting) and not setting.since("0.5.12")
 
 
 KINDS = (
@@ -86,7 +82,7 @@ KINDS = (
         part=Part.LAYER,
         sign=Sign.FILES,
         plant=layer_under_a_strange_name,
-        shows=_flat,  # vLLM raises
+        shows=_skips,  # vLLM raises
         silences=_INSIDE,
     ),
     Kind(
@@ -96,7 +92,7 @@ KINDS = (
         part=Part.LAYER,
         sign=Sign.FILES,
         plant=matrix_missing,
-        shows=_anything,
+        shows=anywhere,
         destroys=True,
     ),
     Kind(
@@ -106,7 +102,7 @@ KINDS = (
         part=Part.NORMS,
         sign=Sign.FILES,
         plant=norm_missing,
-        shows=_anything,
+        shows=anywhere,
         destroys=True,
     ),
     Kind(
@@ -116,7 +112,7 @@ KINDS = (
         part=Part.FUSION,
         sign=Sign.FILES,
         plant=fusion_missing,
-        shows=_anything,
+        shows=anywhere,
         silences=frozenset({Part.BOUNDARIES}),
         destroys=True,
     ),
@@ -127,7 +123,7 @@ KINDS = (
         part=Part.HEAD,
         sign=Sign.FILES,
         plant=head_missing,
-        shows=_anything,
+        shows=anywhere,
         silences=frozenset({Part.ROWS}),
         destroys=True,
     ),
@@ -138,7 +134,7 @@ KINDS = (
         part=Part.ROWS,
         sign=Sign.FILES,
         plant=map_missing,
-        shows=_anything,
+        shows=anywhere,
         destroys=True,
     ),
 )

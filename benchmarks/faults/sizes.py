@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from benchmarks.faults.draft import Draft
-from benchmarks.faults.kind import Draw, Kind, Part, Sign, choose
+from benchmarks.faults.kind import Draw, Kind, Part, Sign, anywhere, choose
 from benchmarks.faults.setting import Setting
 
 _ALL = frozenset({Part.EVERYTHING})
@@ -59,10 +59,6 @@ def _deep(setting: Setting) -> bool:
     return setting.engine == "vllm" or setting.since("0.5.12")
 
 
-def _any(setting: Setting) -> bool:
-    return True
-
-
 def _flat(setting: Setting) -> bool:
     return not setting.nested and setting.form == "specforge"
 
@@ -89,7 +85,7 @@ KINDS = (
         part=Part.HEADS,
         sign=Sign.FILES,
         plant=fewer_heads,
-        shows=_any,
+        shows=anywhere,
         silences=frozenset({Part.LAYER}),
     ),
     Kind(
@@ -99,7 +95,7 @@ KINDS = (
         part=Part.LAYER,
         sign=Sign.FILES,
         plant=narrower_inside,
-        shows=_any,
+        shows=anywhere,
     ),
     Kind(
         name="vocabulary-of-the-target",
@@ -108,7 +104,7 @@ KINDS = (
         part=Part.HEAD,
         sign=Sign.FILES,
         plant=vocabulary_of_the_target,
-        shows=_any,
+        shows=anywhere,
         silences=_ALL,
         refuses=True,
     ),
