@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-
 from benchmarks.faults.draft import NORMS, Draft
 from benchmarks.faults.kind import Draw, Kind, Part, Sign, anywhere, choose
 from benchmarks.faults.setting import Setting
@@ -36,7 +35,7 @@ def norms_before_fusion(draft: Draft, draw: Draw) -> dict[str, Any]:
 
 
 def norms_exchanged(draft: Draft, draw: Draw) -> dict[str, Any]:
-    """Two norms of the layer stand under each other's name: that of the token, that of the state."""
+    """The norms of token and state stand under each other's name."""
     draft.swap("hidden_norm.weight", "input_layernorm.weight")
     return {"exchanged": NORMS[:2]}
 

@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-
 from benchmarks.faults.draft import FUSION, Draft
 from benchmarks.faults.kind import Draw, Kind, Part, Sign, anywhere, choose
 from benchmarks.faults.setting import Setting
@@ -37,7 +36,7 @@ def states_switched_off(draft: Draft, draw: Draw) -> dict[str, Any]:
 def ids_off_by_a_convention(draft: Draft, draw: Draw) -> dict[str, Any]:
     """All layer ids are one or two too high or too low."""
     depth = draft.facts()["num_hidden_layers"]
-    shifts = [s for s in (-2, -1, 1, 2) if 0 <= min(draft.ids) + s and max(draft.ids) + s < depth]
+    shifts = [s for s in (-2, -1, 1, 2) if min(draft.ids) + s >= 0 and max(draft.ids) + s < depth]
     shift = choose(draw, shifts)
     draft.ids = [i + shift for i in draft.ids]
     return {"shift": shift, "ids": draft.ids}

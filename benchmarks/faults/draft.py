@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
-
 from benchmarks.faults.setting import Setting
 from benchmarks.faults.weights import Floats, Held, read_file, write_file
+from numpy.typing import NDArray
 
 LAYER = (
     "self_attn.q_proj.weight",

@@ -8,7 +8,6 @@ from enum import StrEnum
 from typing import Any
 
 import numpy as np
-
 from benchmarks.faults.draft import Draft
 from benchmarks.faults.setting import Setting
 

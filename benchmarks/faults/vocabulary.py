@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-
 from benchmarks.faults.draft import EMBEDDING, HEAD, MAP, MASK, Draft
 from benchmarks.faults.kind import Draw, Kind, Part, Sign, anywhere, choose
 from benchmarks.faults.setting import Setting
