@@ -45,6 +45,15 @@ def matrix_at_init(draft: Draft, draw: Draw) -> dict[str, Any]:
     return {"matrix": role, "manner": manner}
 
 
+def rows_repeated(draft: Draft, draw: Draw) -> dict[str, Any]:
+    """One matrix holds one row again and again."""
+    role = choose(draw, (FUSION, HEAD, *LAYER))
+    numbers = draft.floats(role)
+    row = int(draw.integers(len(numbers)))
+    draft.put(role, np.repeat(numbers[row : row + 1], len(numbers), axis=0))
+    return {"matrix": role, "row": row}
+
+
 def rows_in_llamacpp_order(draft: Draft, draw: Draw) -> dict[str, Any]:
     """The rows of q and k come from a GGUF, whose rotary pairs are neighbours."""
     sizes = draft.sizes
@@ -134,6 +143,15 @@ KINDS = (
         reports=("GSQ#11", "vllm#35548"),
         sign=Sign.FILES,
         plant=matrix_at_init,
+        destroys=True,
+        **_LAYER,
+    ),
+    Kind(
+        name="rows-repeated",
+        stands_for="K4",
+        reports=("GSQ#11",),
+        sign=Sign.FILES,
+        plant=rows_repeated,
         destroys=True,
         **_LAYER,
     ),
