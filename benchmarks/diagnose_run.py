@@ -24,8 +24,16 @@ from benchmarks.sound_drafters import sound_drafter
 TRIES = 6  # draws of a fault's parameters until it costs some acceptance
 SEEN_IN_REPLAY = frozenset(kind.name for kind in KINDS if kind.sign is Sign.REPLAY)
 
-# causes, most likely first, and the verdict in words
-Diagnose = Callable[[Base, Path, str, Sequence[str]], tuple[Sequence[str], str]]
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Diagnosed:
+    """The causes by their ids, most likely first, and the verdict in words."""
+
+    causes: tuple[str, ...]
+    said: str
+
+
+Diagnose = Callable[[Base, Path, str, Sequence[str]], Diagnosed]
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +93,7 @@ class Run:
         """Make the drafter of `item`, diagnose it, and keep the outcome; with `keep` its files."""
         made = self._sound(item) if item.plan is None else self._damaged(item, item.plan)
         began = time.perf_counter()
-        causes, said = self.diagnose(made.base, made.path, made.setting.ref, made.launch)
+        found = self.diagnose(made.base, made.path, made.setting.ref, made.launch)
         outcome = {
             "index": item.index,
             "sort": item.sort,
@@ -97,8 +105,8 @@ class Run:
             "variation": made.variation,
             "drew": made.drew,
             "cost": made.cost,
-            "causes": list(causes),
-            "said": said,
+            "causes": list(found.causes),
+            "said": found.said,
             "seconds": round(time.perf_counter() - began, 2),
             "path": str(made.path) if keep else None,
         }
@@ -106,7 +114,8 @@ class Run:
             file.write(json.dumps(outcome, default=str) + "\n")
         if not keep:
             _remove(made.path)
-        return json.loads(json.dumps(outcome, default=str))
+        written: dict[str, Any] = json.loads(json.dumps(outcome, default=str))
+        return written
 
     @property
     def _file(self) -> Path:

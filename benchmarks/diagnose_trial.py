@@ -4,25 +4,17 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 from benchmarks.diagnose_bases import Base
+from benchmarks.diagnose_run import Diagnosed
 from eyas.diagnose.bench import Bench, open_bench
 from eyas.diagnose.diagnosis import diagnose
 
 from eyas.checkpoint import open_checkpoint
 from eyas.engines import EngineRef, Launch
 from eyas.errors import EyasError
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Diagnosed:
-    """The causes by their ids, most likely first, and the verdict in words."""
-
-    causes: tuple[str, ...]
-    said: str
 
 
 def diagnosed(base: Base, path: Path, ref: str, launch: Sequence[str]) -> Diagnosed:
