@@ -5,13 +5,17 @@ READY := $(VENV)/.ready
 # One thread and no spinning: the tests and the demo share small machines with other work.
 export OMP_WAIT_POLICY ?= PASSIVE
 
-.PHONY: demo test lint check format target
+.PHONY: demo test lint check format target score-diagnose
 
 demo: target
 	$(BIN)/eyas demo --plot acceptance.png
 
 test: target
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest $(PYTEST_ARGS)
+
+# Damaged drafters of a new seed, and what eyas says of them; SCORE_ARGS=--resume goes on.
+score-diagnose: target
+	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.score_diagnose $(SCORE_ARGS)
 
 lint: $(READY)
 	$(BIN)/ruff format --check .

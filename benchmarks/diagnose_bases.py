@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
+from benchmarks import tiny_bases
 from benchmarks.faults.setting import Setting, sound_settings
 
 from eyas.checkpoint import open_checkpoint, open_target
+from eyas.checks import Severity, check
 from eyas.convert import Share, Wishes, convert, parse_goal
 from eyas.demo.assets import PROMPTS
+from eyas.engines import EngineRef, Launch
 from eyas.model.smollm2 import ensure_smollm2
 
 ASSET = Path(__file__).resolve().parents[1] / "assets" / "smollm2-eagle3"
@@ -54,9 +57,34 @@ def smollm2() -> Base:
     )
 
 
-def all_bases() -> dict[str, Base]:
-    """Every base by its name."""
-    return {base.name: base for base in (smollm2(),)}
+def tiny(name: str, forms: Path) -> Base:
+    """A tiny target of another form, and its drafter over boundaries that are not the default."""
+    folder = tiny_bases.made(name)
+    found = Base(
+        name=name,
+        drafter=folder / "drafter",
+        target=folder / "target",
+        prompts=folder / "prompts.jsonl",
+        settings=(),
+        counts=tiny_bases.counts(),
+    )
+    candidates = sound_settings(name, default_boundaries=False)
+    return replace(found, settings=tuple(s for s in candidates if _serves(found, s, forms)))
+
+
+def _serves(base: Base, setting: Setting, forms: Path) -> bool:
+    """Whether the engine takes such a target at all, and then the drafter as it was trained."""
+    facts = open_target(base.target)
+    files = open_checkpoint(in_form(base, setting.form, forms))
+    report = check(files, (EngineRef.parse(setting.ref),), target=facts, launch=Launch())
+    return not any(finding.severity is Severity.ERROR for finding in report.findings)
+
+
+def all_bases(forms: Path) -> dict[str, Base]:
+    """Every base by its name; `forms` is the folder of `in_form`."""
+    return {
+        base.name: base for base in (smollm2(), *(tiny(name, forms) for name in tiny_bases.NAMES))
+    }
 
 
 def in_form(base: Base, form: str, folder: Path) -> Path:

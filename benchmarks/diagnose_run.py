@@ -66,6 +66,7 @@ class Run:
 
     seed: int
     folder: Path
+    forms: Path  # of the sound drafters, for all runs
     bases: Mapping[str, Base]
     diagnose: Diagnose
     _harms: dict[str, Harm] = field(default_factory=dict)
@@ -75,7 +76,8 @@ class Run:
         """All drafters of the run, the same ones for the same seed and counts."""
         draw = np.random.default_rng(self.seed)
         settings = [setting for base in self.bases.values() for setting in base.settings]
-        planned = [(STORY, story("smollm2"))] * counts[STORY]
+        told = next(iter(self.bases))
+        planned = [(STORY, story(told))] * counts[STORY]
         planned += [(SINGLE, plan) for plan in singles(settings, counts[SINGLE], draw)]
         planned += [(PAIR, plan) for plan in pairs(settings, counts[PAIR], draw)]
         items = [Item(index, sort, plan) for index, (sort, plan) in enumerate(planned)]
@@ -125,7 +127,7 @@ class Run:
         base = list(self.bases.values())[item.number % len(self.bases)]
         number = item.number // len(self.bases)
         draw = np.random.default_rng([self.seed, item.index])
-        sound = sound_drafter(base, number, self.folder / "drafters", self._forms, draw)
+        sound = sound_drafter(base, number, self.folder / "drafters", self.forms, draw)
         return Made(
             base=base,
             path=sound.path,
@@ -167,7 +169,7 @@ class Run:
 
     def _plant(self, base: Base, plan: Plan, seed: Sequence[int]) -> Planted:
         def source(setting: Setting) -> tuple[Path, Path]:
-            return in_form(base, setting.form, self._forms), base.target
+            return in_form(base, setting.form, self.forms), base.target
 
         drafters, labels = self.folder / "drafters", self.folder / "labels"
         return plant(plan, source, drafters, labels, seed)
@@ -175,7 +177,7 @@ class Run:
     def _sound_tau(self, base: Base, setting: Setting) -> float:
         key = base.name, setting.form
         if key not in self._sound_taus:
-            files = in_form(base, setting.form, self._forms)
+            files = in_form(base, setting.form, self.forms)
             self._sound_taus[key] = self._harm(base).tau(files, setting.ref, setting.launch)
         return self._sound_taus[key]
 
@@ -183,10 +185,6 @@ class Run:
         if base.name not in self._harms:
             self._harms[base.name] = Harm(base.target, base.prompts_file)
         return self._harms[base.name]
-
-    @property
-    def _forms(self) -> Path:
-        return self.folder / "forms"
 
 
 def _remove(path: Path) -> None:

@@ -41,8 +41,8 @@ from eyas.train.vocabulary import DraftVocabulary, count_tokens, draft_vocabular
 
 LAYERS = 8
 BOUNDARIES = (1, 4, 7)  # the default of eight layers is 2, 4, 5
-HIDDEN = 96
-HEADS, KV_HEADS, HEAD_DIM = 4, 2, 32
+HIDDEN = 64
+HEADS, KV_HEADS, HEAD_DIM = 4, 2, 16
 THETA = 10000.0
 LENGTH = 72
 PROMPT = 1 + 2 * SLOTS + 3
@@ -81,7 +81,7 @@ def _make(name: str, folder: Path) -> None:
     write_tokenizer(folder / "target")
     write_prompts_file(folder / "prompts.jsonl", texts(24, PROMPT, seed=3))
     target = load_target(folder / "target")
-    _answer(folder, count=1200)
+    _answer(folder, count=800)
     _train_drafter(name, target, folder)
     for made_on_the_way in ("answers", "states", "run.pt"):
         path = folder / made_on_the_way
@@ -99,13 +99,13 @@ def _model(name: str) -> Any:
     if name == "qwen3":
         config = Qwen3Config(**_SHARED, num_key_value_heads=KV_HEADS, head_dim=HEAD_DIM)
         return Qwen3ForCausalLM(config)
-    latent = {"q_lora_rank": 48, "kv_lora_rank": 32, "qk_nope_head_dim": 16}
+    latent = {"q_lora_rank": 32, "kv_lora_rank": 24, "qk_nope_head_dim": 16}
     rest = {"qk_rope_head_dim": 16, "v_head_dim": 24, "first_k_dense_replace": LAYERS}
     dense = {"num_key_value_heads": HEADS, "n_routed_experts": 4, "moe_intermediate_size": 8}
     return DeepseekV3ForCausalLM(DeepseekV3Config(**_SHARED, **latent, **rest, **dense))
 
 
-def _train_target(name: str, directory: Path, updates: int = 900, batch: int = 24) -> None:
+def _train_target(name: str, directory: Path, updates: int = 300, batch: int = 24) -> None:
     model = _model(name).train()
     optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3, betas=(0.9, 0.95), weight_decay=0.01)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 3e-3, total_steps=updates)
@@ -231,7 +231,7 @@ def _vocabulary(folder: Path) -> DraftVocabulary:
     return draft_vocabulary(counts, size=DRAFTED, vocab_size=VOCABULARY, always=(0,))
 
 
-def counts(folder: Path) -> dict[int, float]:
+def counts() -> dict[int, float]:
     """How often each id is written, by the language itself."""
     ids, often = np.unique(texts(400, LENGTH, seed=4), return_counts=True)
     return dict(zip(ids.tolist(), often.astype(float).tolist(), strict=True))

@@ -13,12 +13,12 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-TOPICS = 4
+TOPICS = 3
 SLOTS = 6
 WORDS = 48  # in each slot
 FIRST = 2  # ids 0 and 1: the end of a text, and an unknown word
-VOCABULARY = FIRST + TOPICS + SLOTS * WORDS + 6  # 300: some words are never written
-GROUPS = 6  # of words that mean the same to the table
+VOCABULARY = FIRST + TOPICS + SLOTS * WORDS + 7  # 300: some words are never written
+GROUPS = 3  # of words that mean the same to the table
 CHANCE = 0.1
 
 Ids = NDArray[np.int64]

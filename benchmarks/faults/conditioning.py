@@ -102,7 +102,7 @@ def _named(setting: Setting) -> bool:
 
 
 def _elsewhere(setting: Setting) -> bool:
-    return setting.names_boundaries and setting.base != "smollm2"  # whose ids are the default
+    return setting.names_boundaries and not setting.default_boundaries
 
 
 def _runner(setting: Setting) -> bool:

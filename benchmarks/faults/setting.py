@@ -18,6 +18,7 @@ class Setting:
     engine: str
     version: str
     runner: str | None = None
+    default_boundaries: bool = True  # whether those of the drafter are the ecosystem's default
     launch: tuple[str, ...] = ()
 
     @property
@@ -46,23 +47,36 @@ class Setting:
         return _numbers(self.version) >= _numbers(version)
 
 
-def _numbers(version: str) -> tuple[int, ...]:
-    return tuple(int(digits) for digits in re.findall(r"\d+", version))
-
-
 _SGLANG = ("0.5.8", "0.5.10.post1", "0.5.12", "0.5.16", "0.5.23")
 _VLLM = (("0.32.0", "v1"), ("0.32.0", "v2"), ("0.33.0", "v1"), ("0.33.0", "v2"))
 
 
-def sound_settings(base: str) -> tuple[Setting, ...]:
-    """Every setting in which a drafter over the default boundaries is served as it was trained."""
+def sound_settings(base: str, *, default_boundaries: bool = True) -> tuple[Setting, ...]:
+    """Every setting in which a drafter is served as it was trained.
+
+    One over other boundaries than the default ones needs an engine that reads its list.
+    """
     on_sglang = [("specforge", v) for v in _SGLANG] + [("torchspec", v) for v in _SGLANG]
     on_sglang += [("modelopt", v) for v in _SGLANG[2:]]
     forms = ("speculators", "speculators+embedding", "eagle", "angelslim")
     on_vllm = [(form, *v) for form in forms for v in _VLLM]
     # of a flat config, V1 takes SpecForge's layers for boundaries
     on_vllm += [(form, *v) for form in ("specforge", "modelopt") for v in _VLLM if v[1] == "v2"]
-    return (
-        *(Setting(base=base, form=f, engine="sglang", version=v) for f, v in on_sglang),
-        *(Setting(base=base, form=f, engine="vllm", version=v, runner=r) for f, v, r in on_vllm),
-    )
+    served = [("sglang", f, v, None) for f, v in on_sglang]
+    served += [("vllm", f, v, r) for f, v, r in on_vllm]
+    settings = [
+        Setting(
+            base=base,
+            form=form,
+            engine=engine,
+            version=version,
+            runner=runner,
+            default_boundaries=default_boundaries,
+        )
+        for engine, form, version, runner in served
+    ]
+    return tuple(s for s in settings if default_boundaries or s.names_boundaries)
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(digits) for digits in re.findall(r"\d+", version))
