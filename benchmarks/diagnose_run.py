@@ -76,8 +76,9 @@ class Run:
         """All drafters of the run, the same ones for the same seed and counts."""
         draw = np.random.default_rng(self.seed)
         settings = [setting for base in self.bases.values() for setting in base.settings]
-        told = next(iter(self.bases))
-        planned = [(STORY, story(told))] * counts[STORY]
+        # over boundaries that are not the default, that engine would lose a third thing
+        told = [story("smollm2")] if "smollm2" in self.bases else []
+        planned = [(STORY, plan) for plan in told * counts[STORY]]
         planned += [(SINGLE, plan) for plan in singles(settings, counts[SINGLE], draw)]
         planned += [(PAIR, plan) for plan in pairs(settings, counts[PAIR], draw)]
         items = [Item(index, sort, plan) for index, (sort, plan) in enumerate(planned)]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from benchmarks.diagnose_bases import Base, smollm2
-from benchmarks.diagnose_run import Diagnosed, Run
+from benchmarks.diagnose_run import Diagnose, Diagnosed, Run
 from benchmarks.diagnose_verdicts import PAIR, SINGLE, SOUND, STORY, below_floor, right, table
 
 from eyas.checkpoint import open_checkpoint, open_target
@@ -72,6 +72,11 @@ class _Oracle:
 @pytest.fixture(scope="module")
 def base() -> Base:
     return smollm2()
+
+
+def _run(seed: int, base: Base, folder: Path, diagnose: Diagnose) -> Run:
+    bases = {base.name: base}
+    return Run(seed=seed, folder=folder, forms=folder / "forms", bases=bases, diagnose=diagnose)
 
 
 def test_a_run_is_resumed_and_leaves_labels_alone(
