@@ -113,7 +113,7 @@ def run(target: Path, draft: Path, prompts: Path) -> dict[str, Any]:
 def test_llamacpp_accepts_what_was_written_and_not_what_is_left_unturned(
     target: Path, trained_here: Path, tmp_path: Path, measured: Any
 ) -> None:
-    lines = (ROOT / "src/eyas/demo/prompts.jsonl").read_text(encoding="utf-8").splitlines()
+    lines = (ROOT / "src/eyas/data/own_prompts.jsonl").read_text(encoding="utf-8").splitlines()
     texts = [json.loads(line)["messages"][0]["content"] for line in lines[::4]]
     prompts = tmp_path / "prompts.json"
     prompts.write_text(json.dumps(texts), encoding="utf-8")

@@ -17,7 +17,7 @@ from eyas.model.load import load_tokenizer
 
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPT = ROOT / "benchmarks" / "training_prompts.py"
-DEMO = ROOT / "src" / "eyas" / "demo" / "prompts.jsonl"
+DEMO = ROOT / "src" / "eyas" / "data" / "own_prompts.jsonl"
 WINDOW = 13
 GIVEN = "gegebenes"  # stands for a text that a template is filled with; no prompt contains it
 

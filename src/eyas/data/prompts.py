@@ -9,6 +9,9 @@ from pathlib import Path
 
 from eyas.errors import UsageError
 
+# 24 prompts of six categories, which no training text of the drafter in assets/ contains.
+OWN_PROMPTS = Path(__file__).with_name("own_prompts.jsonl")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Message:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from eyas.data.prompts import OWN_PROMPTS
 from eyas.errors import CheckpointError
 
-PROMPTS = Path(__file__).with_name("prompts.jsonl")
+PROMPTS = OWN_PROMPTS
 
 
 def trained_here() -> Path:

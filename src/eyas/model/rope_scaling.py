@@ -32,7 +32,8 @@ def scaled_frequencies(rope: Rope, width: int, max_positions: int | None) -> Sca
     """
     if rope.theta <= 1.0:
         raise UnsupportedError(f"a drafter with a RoPE base of {rope.theta} cannot be run")
-    powers = torch.arange(0, width, 2, dtype=torch.float64) / width
+    # on the CPU by name: a module may be built without memory, on the meta device
+    powers = torch.arange(0, width, 2, dtype=torch.float64, device="cpu") / width
     plain = rope.theta**-powers
     numbers = _Numbers(rope, max_positions)
     if numbers.optional("partial_rotary_factor", 1.0) != 1.0:
@@ -113,7 +114,7 @@ def _yarn(plain: Tensor, theta: float, numbers: _Numbers) -> ScaledFrequencies:
         first, last = math.floor(first), math.ceil(last)
     first, last = max(first, 0), min(last, 2 * half - 1)
     span = last - first or 0.001
-    stretched = ((torch.arange(half, dtype=torch.float64) - first) / span).clamp(0.0, 1.0)
+    stretched = ((torch.arange(half, dtype=torch.float64, device="cpu") - first) / span).clamp(0.0, 1.0)
     angles = stretched * plain / factor + (1 - stretched) * plain
     amplitude = numbers.optional("attention_factor", 0.0)
     mscale, all_dim = (numbers.optional(n, 0.0) for n in ("mscale", "mscale_all_dim"))

@@ -63,6 +63,11 @@ class RoleTensors:
         self._checkpoint = checkpoint
         self._contents = contents(checkpoint, dialect.roles(checkpoint), spec.attention)
 
+    @property
+    def roles(self) -> tuple[str, ...]:
+        """Every role that a tensor has, or is a part of."""
+        return tuple(self._contents)
+
     def tensor(self, role: str) -> str | None:
         """The name of the tensor that `role` is in; None when there is none."""
         content = self._contents.get(role)

@@ -1,0 +1,120 @@
+"""Ranking: every cause that a stage found, once, the one that explains most first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from eyas.checks import Report
+from eyas.decode.interval import Estimate
+from eyas.diagnose.ablation import Price
+from eyas.diagnose.causes import Cause, CauseId, Stage
+from eyas.diagnose.outcome import estimate_text
+from eyas.diagnose.sweep import Step
+from eyas.diagnose.wording import SENTENCES, command, places
+
+# What cannot be priced comes before what can: the engine that does not start before all.
+_REFUSED, _STATIC = 30.0, 20.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Court:
+    """Names causes for one drafter: what the rules say of them, and what to type."""
+
+    report: Report | None
+    draft: str
+    target: str
+    config: str
+
+    def cause(
+        self,
+        cause: CauseId,
+        stage: Stage,
+        evidence: Iterable[str],
+        *,
+        alone: Estimate | None = None,
+        returned: Estimate | None = None,
+        score: float,
+    ) -> Cause:
+        """A cause in words."""
+        return Cause(
+            id=cause,
+            sentence=SENTENCES[cause],
+            evidence=(*evidence, *places(cause, self.report)),
+            alone=alone,
+            returned=returned,
+            score=score,
+            command=command(
+                cause, self.report, draft=self.draft, target=self.target, config=self.config
+            ),
+            stage=stage,
+        )
+
+    def refused(self, message: str, whole: Estimate | None) -> Cause:
+        """The engine does not start: everything is lost."""
+        return self.cause(
+            CauseId.REFUSED,
+            Stage.STATIC,
+            [message],
+            alone=whole,
+            returned=whole,
+            score=_REFUSED,
+        )
+
+    def static(self, cause: CauseId, what: str, *, first: bool = False) -> Cause:
+        """What the files show, and nobody can price."""
+        score = _REFUSED + 1 if first else _STATIC
+        return self.cause(cause, Stage.STATIC, [what], score=score)
+
+    def priced(self, price: Price) -> Cause:
+        """A difference between trained and served."""
+        difference = price.part.difference
+        return self.cause(
+            difference.cause,
+            Stage.SERVED if price.part.engine else Stage.SWEEP,
+            [difference.what],
+            alone=price.alone,
+            returned=price.returned,
+            score=_STATIC - 1 if price.alone is None and price.returned is None else price.score,
+        )
+
+    def swept(self, steps: Sequence[Step], price: Price | None) -> Cause:
+        """A reading of the files that drafts better; `steps` are all for one cause."""
+        evidence = []
+        for step in steps:
+            trial = step.taken
+            gain = f"{trial.change.what}: tau {step.before.expected_tau:.2f} becomes"
+            gain += f" {trial.chains.expected_tau:.2f}, closeness {estimate_text(trial.gain)} more"
+            if step.margin is not None:
+                gain += f", {step.margin:.3f} ahead of the next cause"
+            evidence.append(gain)
+        first, last = steps[0], steps[-1]
+        returned = last.taken.chains.loss_to(first.before)
+        alone = returned if price is None else price.alone
+        score = returned.value + (0.0 if alone is None else max(alone.value, 0.0))
+        nearer = sum(step.taken.gain.value for step in steps)
+        return self.cause(
+            first.taken.change.cause,
+            Stage.SWEEP,
+            evidence,
+            alone=alone,
+            returned=returned,
+            score=max(score, nearer),
+        )
+
+
+def ranked(causes: Iterable[Cause]) -> tuple[Cause, ...]:
+    """The causes by score, those of one id as one."""
+    merged: dict[CauseId, Cause] = {}
+    for cause in sorted(causes, key=lambda cause: -cause.score):
+        held = merged.get(cause.id)
+        if held is None:
+            merged[cause.id] = cause
+            continue
+        merged[cause.id] = replace(
+            held,
+            evidence=tuple(dict.fromkeys((*held.evidence, *cause.evidence))),
+            alone=cause.alone if held.alone is None else held.alone,
+            returned=cause.returned if held.returned is None else held.returned,
+        )
+    return tuple(merged.values())

@@ -1,0 +1,166 @@
+"""A drafter as its files declare it, made to run even where they contradict themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from eyas import dialects
+from eyas.checkpoint import Checkpoint
+from eyas.diagnose.causes import CauseId
+from eyas.diagnose.difference import by_cause
+from eyas.diagnose.variant import Variant, in_dtype, shapes_of
+from eyas.errors import UnsupportedError
+from eyas.model.served import Fill, served_drafter
+from eyas.model.target import Target
+from eyas.model.weights import RoleTensors
+from eyas.spec import Eagle3Spec, Fact, Fused, Mha, Served, inferred
+
+_WIDTHS = (64, 128, 32, 96, 80, 256)  # of a head, the common ones first
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fault:
+    """What the files themselves lack or contradict; `unpriced` because nobody knows the rest."""
+
+    cause: CauseId
+    what: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Declared:
+    """The drafter that the files declare. Where they lack a matrix `variant` has a neutral one."""
+
+    variant: Variant
+    faults: tuple[Fault, ...]
+
+
+def declared(checkpoint: Checkpoint, target: Target) -> Declared:
+    """`checkpoint` as its producer means it, with what is missing or misshapen named.
+
+    Raises NotADrafterError where no dialect knows it, and UnsupportedError for a drafter of
+    another kind than EAGLE-3, or one that eyas cannot run.
+    """
+    _, spec = dialects.read(checkpoint)
+    if not isinstance(spec, Eagle3Spec):
+        raise UnsupportedError(f"`{checkpoint.location}` is no EAGLE-3 drafter: {spec.unjudged}")
+    held, unread = _held(checkpoint)
+    spec, faults = _fitted(spec, held, target)
+    shapes = shapes_of(spec, target)
+    if "d2t" in shapes and "d2t" not in held and "t2d" in held:
+        kept = held["t2d"].nonzero()[:, 0]
+        held["d2t"] = kept - torch.arange(len(kept))
+    absent = [
+        role for role, shape in shapes.items() if role not in held or held[role].shape != shape
+    ]
+    unscaled = [role for role in absent if role in unread]
+    if unscaled:
+        what = f"{', '.join(unscaled)}: {', '.join(sorted({unread[r] for r in unscaled}))}"
+        faults.append(Fault(cause=CauseId.UNSCALED, what=what))
+    odd = [role for role in absent if role in held]
+    if odd and not faults:
+        faults.append(Fault(cause=CauseId.SHAPES, what=f"of another shape: {', '.join(odd)}"))
+    missing = [role for role in absent if role not in held and role not in unread]
+    faults += [Fault(cause=p.cause, what=f"not in the files: {p.what}")
+               for p in by_cause(missing, shapes)]  # fmt: skip
+    neutral = {role: _neutral(role, shapes[role]) for role in absent}
+    state = in_dtype({**{r: h for r, h in held.items() if r != "t2d"}, **neutral}, target)
+    return Declared(variant=Variant(spec=spec, state=state), faults=tuple(faults))
+
+
+def as_served(served: Served, checkpoint: Checkpoint, target: Target, fill: Fill) -> Variant:
+    """The drafter as the engine has it, with `fill` for what nothing fills.
+
+    Raises EngineError where it would crash, UnsupportedError where eyas cannot run it.
+    """
+    drafter = served_drafter(served, checkpoint, target, fill=fill)
+    state = {role: held.detach() for role, held in drafter.state_dict().items()}
+    return Variant(spec=drafter.spec, state=state)
+
+
+def _held(checkpoint: Checkpoint) -> tuple[dict[str, Tensor], dict[str, str]]:
+    """Every role's values, and the type of those that cannot be read."""
+    tensors = RoleTensors(checkpoint)
+    held: dict[str, Tensor] = {}
+    unread: dict[str, str] = {}
+    for role in tensors.roles:
+        try:
+            held[role] = tensors.read(role)
+        except UnsupportedError:
+            name = tensors.tensor(role)
+            unread[role] = checkpoint.tensors[name].dtype if name else "?"
+    return held, unread
+
+
+def _neutral(role: str, shape: tuple[int, ...]) -> Tensor:
+    return torch.ones(shape) if "norm" in role else torch.zeros(shape)
+
+
+def _fitted(
+    spec: Eagle3Spec, held: Mapping[str, Tensor], target: Target
+) -> tuple[Eagle3Spec, list[Fault]]:
+    """`spec` with the sizes that the tensors have, and what that changed."""
+    faults: list[Fault] = []
+
+    def rows(role: str) -> int | None:
+        return held[role].shape[0] if role in held and held[role].ndim else None
+
+    sizes = {
+        "hidden_size": rows("norm.weight"),
+        "intermediate_size": rows("layers.0.mlp.gate_proj.weight"),
+        "draft_vocab_size": rows("lm_head.weight"),
+        "target_hidden_size": target.facts.hidden_size,
+    }
+    for name, size in sizes.items():
+        stated: Fact[int] = getattr(spec, name)
+        if size is not None and size != stated.value:
+            what = f"{name} {stated.value} where the weights have {size}"
+            faults.append(Fault(cause=CauseId.SHAPES, what=what))
+            fact: dict[str, Any] = {name: inferred(size, stated.key)}
+            spec = replace(spec, **fact)
+    spec = _with_count(spec, held)
+    attention = spec.attention
+    q, k = rows("layers.0.self_attn.q_proj.weight"), rows("layers.0.self_attn.k_proj.weight")
+    if isinstance(attention, Mha) and q and k:
+        fitted = _heads(attention, q, k, target)
+        if fitted is not attention:
+            what = f"{_heads_text(attention)} where the weights have {_heads_text(fitted)}"
+            faults.append(Fault(cause=CauseId.HEADS, what=what))
+            spec = replace(spec, attention=fitted)
+    return spec, faults
+
+
+def _with_count(spec: Eagle3Spec, held: Mapping[str, Tensor]) -> Eagle3Spec:
+    fused, fc = spec.conditioning, held.get("fc.weight")
+    if not isinstance(fused, Fused) or fc is None or fc.ndim != 2:
+        return spec
+    count, rest = divmod(fc.shape[1], spec.target_hidden_size.value)
+    if rest or count == fused.count.value:
+        return spec
+    return replace(spec, conditioning=replace(fused, count=inferred(count, fused.count.key)))
+
+
+def _heads(attention: Mha, q: int, k: int, target: Target) -> Mha:
+    """`attention` where it explains the rows of q and k, else one that does."""
+    heads, kv, dim = attention.num_heads, attention.num_kv_heads, attention.head_dim
+    if heads.value * dim.value == q and kv.value * dim.value == k:
+        return attention
+    known = target.sizes.head_dim if target.sizes else dim.value
+    for width in (known, dim.value, *_WIDTHS):
+        if q % width == 0 and k % width == 0 and (q // width) % (k // width) == 0:
+            return replace(
+                attention,
+                num_heads=inferred(q // width, heads.key),
+                num_kv_heads=inferred(k // width, kv.key),
+                head_dim=inferred(width, dim.key),
+            )
+    return attention
+
+
+def _heads_text(attention: Mha) -> str:
+    heads, kv = attention.num_heads.value, attention.num_kv_heads.value
+    return f"{heads} heads, {kv} for keys, each {attention.head_dim.value} wide"

@@ -1,0 +1,46 @@
+"""The verdict: one paragraph of cause, evidence, price and command."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from eyas.diagnose.causes import Cause, CauseId
+from eyas.diagnose.outcome import Measure, price_text
+from eyas.engines import EngineRef
+
+
+def verdict(
+    causes: Sequence[Cause],
+    trained: Measure | None,
+    served: Sequence[Measure],
+    ref: EngineRef | None,
+    speed: str | None,
+) -> str:
+    """What a reader needs who reads nothing else."""
+    first = causes[0]
+    sentences = [_taus(trained, served, ref)] if trained is not None else []
+    if first.id is CauseId.NONE:
+        sentences.append(f"Nothing is blamed: {first.evidence[0]}.")
+    else:
+        sentences.append(f"{_capital(first.sentence)} ({first.id}): {first.evidence[0]}.")
+        sentences.append(f"Price: {price_text(first)}.")
+    for other in causes[1:3]:
+        sentences.append(f"Then {other.id}: {other.sentence}; {price_text(other)}.")
+    if speed is not None:
+        sentences.append(speed)
+    sentences.append(f"Next: {first.command}")
+    return " ".join(sentences)
+
+
+def _taus(trained: Measure, served: Sequence[Measure], ref: EngineRef | None) -> str:
+    text = f"As trained this drafter gives tau {trained.tau.value:.2f}"
+    if not served:
+        return f"{text}."
+    taus = [measure.tau.value for measure in served]
+    low, high = min(taus), max(taus)
+    found = f"{low:.2f}" if high - low < 0.005 else f"{low:.2f} to {high:.2f}"
+    return f"{text}; as {ref} serves it, {found}."
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
