@@ -95,7 +95,7 @@ class Run:
     def score(self, item: Item, *, keep: bool) -> dict[str, Any]:
         """Make the drafter of `item`, diagnose it, and keep the outcome; with `keep` its files."""
         made = self._sound(item) if item.plan is None else self._damaged(item, item.plan)
-        began = time.perf_counter()
+        began, used = time.perf_counter(), time.process_time()
         found = self.diagnose(made.base, made.path, made.setting.ref, made.launch)
         outcome = {
             "index": item.index,
@@ -111,6 +111,7 @@ class Run:
             "causes": list(found.causes),
             "said": found.said,
             "seconds": round(time.perf_counter() - began, 2),
+            "cpu_seconds": round(time.process_time() - used, 2),
             "path": str(made.path) if keep else None,
         }
         with self._file.open("a") as file:

@@ -112,7 +112,11 @@ def table(outcomes: Sequence[Outcome]) -> str:
         lines.append(f"{sort:8} {met:4} of {all_:4}  {met / all_:6.1%}  {floor}")
     if outcomes:
         seconds = [outcome["seconds"] for outcome in outcomes]
-        lines.append(f"median {median(seconds):.1f} s, longest {max(seconds):.1f} s")
+        used = median(outcome["cpu_seconds"] for outcome in outcomes)
+        lines.append(
+            f"median {median(seconds):.1f} s, longest {max(seconds):.1f} s;"
+            f" median {used:.1f} s of processor"
+        )
     lines += ["", "planted alone → first cause"]
     confusion: dict[str, Counter[str]] = defaultdict(Counter)
     for outcome in outcomes:

@@ -9,10 +9,20 @@ from pathlib import Path
 import pytest
 from benchmarks.diagnose_bases import Base, smollm2
 from benchmarks.diagnose_run import Diagnose, Diagnosed, Run
-from benchmarks.diagnose_verdicts import PAIR, SINGLE, SOUND, STORY, below_floor, right, table
+from benchmarks.diagnose_verdicts import (
+    PAIR,
+    RIGHT,
+    SINGLE,
+    SOUND,
+    STORY,
+    below_floor,
+    right,
+    table,
+)
 
 from eyas.checkpoint import open_checkpoint, open_target
 from eyas.checks import check
+from eyas.diagnose.causes import CauseId
 from eyas.engines import EngineRef, Launch
 
 COUNTS = {STORY: 1, SINGLE: 0, PAIR: 2, SOUND: 8}
@@ -20,7 +30,12 @@ COUNTS = {STORY: 1, SINGLE: 0, PAIR: 2, SOUND: 8}
 
 def _outcome(sort: str, kinds: list[str], causes: list[str]) -> dict[str, object]:
     where = {"base": "smollm2", "form": "specforge", "ref": "sglang@0.5.23", "variation": ""}
-    return {"index": 0, "sort": sort, "kinds": kinds, "causes": causes, "seconds": 1.0, **where}
+    time = {"seconds": 2.0, "cpu_seconds": 1.0}
+    return {"index": 0, "sort": sort, "kinds": kinds, "causes": causes, **time, **where}
+
+
+def test_every_right_diagnosis_is_a_cause_that_eyas_has() -> None:
+    assert {cause for causes in RIGHT.values() for cause in causes} <= {str(c) for c in CauseId}
 
 
 def test_one_fault_must_be_first_and_two_among_the_first_two() -> None:
