@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -17,6 +17,8 @@ from eyas.demo.assets import PROMPTS
 from eyas.engines import EngineRef, Launch
 from eyas.model.smollm2 import ensure_smollm2
 
+SMOLLM2 = "smollm2"
+NAMES = (SMOLLM2, *tiny_bases.NAMES)
 ASSET = Path(__file__).resolve().parents[1] / "assets" / "smollm2-eagle3"
 ANSWERS = Path(__file__).resolve().parent / "answers" / "smollm2.safetensors"
 
@@ -48,11 +50,11 @@ def smollm2() -> Base:
 
     ids, counts = np.unique(load_file(ANSWERS)["answers"], return_counts=True)
     return Base(
-        name="smollm2",
+        name=SMOLLM2,
         drafter=ASSET,
         target=ensure_smollm2(),
         prompts=None,
-        settings=sound_settings("smollm2"),
+        settings=sound_settings(SMOLLM2),
         counts=dict(zip(ids.tolist(), counts.astype(float).tolist(), strict=True)),
     )
 
@@ -80,11 +82,9 @@ def _serves(base: Base, setting: Setting, forms: Path) -> bool:
     return not any(finding.severity is Severity.ERROR for finding in report.findings)
 
 
-def all_bases(forms: Path) -> dict[str, Base]:
-    """Every base by its name; `forms` is the folder of `in_form`."""
-    return {
-        base.name: base for base in (smollm2(), *(tiny(name, forms) for name in tiny_bases.NAMES))
-    }
+def bases_of(names: Sequence[str], forms: Path) -> dict[str, Base]:
+    """The bases of these names; `forms` is the folder of `in_form`."""
+    return {name: smollm2() if name == SMOLLM2 else tiny(name, forms) for name in names}
 
 
 def in_form(base: Base, form: str, folder: Path) -> Path:

@@ -19,11 +19,10 @@ import sys
 import time
 from pathlib import Path
 
-from benchmarks.diagnose_bases import all_bases
+from benchmarks.diagnose_bases import NAMES, bases_of
 from benchmarks.diagnose_run import Run
 from benchmarks.diagnose_trial import diagnosed
 from benchmarks.diagnose_verdicts import PAIR, SINGLE, SOUND, STORY, below_floor, right, table
-from benchmarks.tiny_bases import NAMES
 
 from eyas.checkpoint import cache_dir
 
@@ -36,7 +35,7 @@ def main() -> int:
     if seed is None:
         seed = time.time_ns() % 10**9
     forms = folder / "forms"
-    bases = {name: base for name, base in all_bases(forms).items() if name in options.bases}
+    bases = bases_of(options.bases, forms)
     run = Run(seed=seed, folder=folder / str(seed), forms=forms, bases=bases, diagnose=diagnosed)
     run.folder.mkdir(parents=True, exist_ok=True)
     counts = {SINGLE: options.singles, PAIR: options.pairs, SOUND: options.sound, STORY: 1}
@@ -75,7 +74,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--singles", type=int, default=102, help="drafters with one fault")
     parser.add_argument("--pairs", type=int, default=60, help="drafters with two faults")
     parser.add_argument("--sound", type=int, default=32, help="drafters with none")
-    parser.add_argument("--bases", nargs="+", default=["smollm2", *NAMES], help="trained drafters")
+    parser.add_argument("--bases", nargs="+", default=NAMES, choices=NAMES, help="trained drafters")
     parser.add_argument("--only", type=int, nargs="+", help="these drafters alone, by their index")
     parser.add_argument("--keep", action="store_true", help="leave the drafters on disk")
     parser.add_argument("--folder", type=Path, help="for runs; eyas's cache unless given")

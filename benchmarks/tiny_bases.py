@@ -10,6 +10,7 @@ are not the default ones.
 from __future__ import annotations
 
 import shutil
+import tempfile
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -67,9 +68,8 @@ def made(name: str) -> Path:
     """The folder of one base, made if it is not there: target, drafter, prompts.jsonl."""
     folder = cache_dir() / "tiny-bases" / name
     if not folder.is_dir():
-        stage = folder.with_name(f"{name}.unfinished")
-        shutil.rmtree(stage, ignore_errors=True)
-        stage.mkdir(parents=True)
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        stage = Path(tempfile.mkdtemp(prefix=f"{name}-", dir=folder.parent))
         _make(name, stage)
         stage.rename(folder)
     return folder
