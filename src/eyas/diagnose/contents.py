@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import torch
@@ -78,7 +79,7 @@ def strongest_direction(matrix: Tensor) -> float:
     """
     matrix = matrix.float()
     spread = float(matrix.square().mean().sqrt())
-    edge = spread * (matrix.shape[0] ** 0.5 + matrix.shape[1] ** 0.5)
+    edge = spread * (math.sqrt(matrix.shape[0]) + math.sqrt(matrix.shape[1]))
     generator = torch.Generator().manual_seed(0)
     vector = torch.randn(matrix.shape[1], generator=generator)
     for _ in range(_ITERATIONS):
@@ -89,7 +90,7 @@ def strongest_direction(matrix: Tensor) -> float:
 
 def _noise_limit(smaller: int) -> float:
     """How far above the edge chance goes: it falls with the 2/3 power of the size (Tracy-Widom)."""
-    return float(1.0 + 1.2 * smaller ** (-2 / 3))
+    return 1.0 + 1.2 * math.pow(smaller, -2 / 3)
 
 
 def _likeness(mine: Tensor, theirs: Tensor) -> float | None:

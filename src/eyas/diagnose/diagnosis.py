@@ -26,7 +26,7 @@ from eyas.diagnose.sweep import LEVEL, Step, Sweep, sweep
 from eyas.diagnose.variant import Variant, built
 from eyas.diagnose.verdict import verdict
 from eyas.engines import EngineRef, Launch
-from eyas.errors import EngineError, NotADrafterError, UnsupportedError
+from eyas.errors import EngineError, NotADrafterError, TargetError, UnsupportedError
 from eyas.model.served import Fill
 from eyas.spec import Initialisation, NotChecked, Served, Unfilled
 
@@ -168,18 +168,19 @@ class _Case:
         for fill in (FILL, Fill.ZEROS, Fill.SHUFFLED) if chance else (FILL,):
             try:
                 variant = as_served(view, self.checkpoint, self.bench.target, fill)
-            except EngineError as error:
+                found = self._chains(variant)
+            except (EngineError, TargetError) as error:
                 self.refusal = error.message
                 return None, self._unrun(start, view)
             except UnsupportedError as error:
                 self.notes.append(f"as served it cannot be run: {error.message}")
                 return None, self._unrun(start, view)
             label = f"as served by {self.ref}" + (f", memory filled with {fill}" if chance else "")
-            self.served.append(measure(label, self._chains(variant)))
+            self.served.append(measure(label, found))
             chosen = chosen or variant
         assert chosen is not None  # at least one fill
-        found = differences(start, chosen, self.bench.target, view.landing)
-        return chosen, tuple(Part(difference=d, source=chosen, engine=True) for d in found)
+        parts = differences(start, chosen, self.bench.target, view.landing)
+        return chosen, tuple(Part(difference=d, source=chosen, engine=True) for d in parts)
 
     def _unrun(self, start: Variant, view: Served) -> tuple[Part, ...]:
         """The differences of a drafter that cannot be run as served: facets, and what is lost."""

@@ -21,6 +21,7 @@ from eyas.diagnose.facets import (
     settings,
 )
 from eyas.diagnose.variant import Variant, shapes_of
+from eyas.errors import EyasError
 from eyas.model.target import Target
 from eyas.spec import FromTensor, Fused, Landing, Unfilled
 
@@ -125,7 +126,10 @@ def by_cause(roles: Iterable[str], every: Iterable[str]) -> list[Difference]:
 
 def _changed(mine: Variant, theirs: Variant, target: Target) -> frozenset[str]:
     """The roles of `theirs` that hold something else than in `mine`."""
-    wanted = list(shapes_of(theirs.spec, target))
+    try:
+        wanted = list(shapes_of(theirs.spec, target))
+    except EyasError:  # an engine's reading that no drafter can be built of
+        return frozenset()
     wanted += [role for role in theirs.state if role.endswith(".bias")]
     return frozenset(role for role in wanted if not _same(mine.state, theirs.state, role))
 

@@ -16,7 +16,7 @@ from eyas.decode.prefill import read_prompt
 from eyas.diagnose.answers import Text, texts_of
 from eyas.errors import TargetError
 from eyas.model.target import Target
-from eyas.spec import Eagle3Spec, LastState, boundaries_of
+from eyas.spec import Eagle3Spec, Fused, LastState, boundaries_of
 
 ROWS = 8  # texts that are read together, alike in length
 MEMORY = 2 * 2**30  # bytes of states that are held; beyond it texts are left out
@@ -69,7 +69,7 @@ class Evidence:
     def conditioned(self, batch: Batch, spec: Eagle3Spec) -> Tensor:
         """What a drafter of `spec` is handed of the target in `batch`, [B, T, its width].
 
-        Raises TargetError for a boundary that the target does not have.
+        Raises TargetError for a boundary that the target does not have, and for too many or few.
         """
         conditioning = spec.conditioning
         if isinstance(conditioning, LastState):
@@ -77,6 +77,10 @@ class Evidence:
                 return self.target.normed(batch.final_BTH)
             return batch.final_BTH
         asked = boundaries_of(conditioning.boundaries.value, self.target.facts.num_layers)
+        if isinstance(conditioning, Fused) and len(asked) != conditioning.count.value:
+            raise TargetError(
+                f"{len(asked)} states are captured, and fc takes {conditioning.count.value}"
+            )
         return torch.cat([batch.states[boundary] for boundary in asked], dim=-1)
 
 

@@ -14,11 +14,22 @@ from eyas.checkpoint import Checkpoint
 from eyas.diagnose.causes import CauseId
 from eyas.diagnose.difference import by_cause
 from eyas.diagnose.variant import Variant, in_dtype, shapes_of
-from eyas.errors import UnsupportedError
+from eyas.errors import TargetError, UnsupportedError
+from eyas.model.id_map import fault_of_map
 from eyas.model.served import Fill, served_drafter
 from eyas.model.target import Target
 from eyas.model.weights import RoleTensors
-from eyas.spec import Eagle3Spec, Fact, Fused, Mha, Served, inferred
+from eyas.spec import (
+    DefaultBoundaries,
+    Eagle3Spec,
+    Fact,
+    Fused,
+    Mha,
+    Served,
+    VocabMap,
+    boundaries_of,
+    inferred,
+)
 
 _WIDTHS = (64, 128, 32, 96, 80, 256)  # of a head, the common ones first
 
@@ -69,6 +80,12 @@ def declared(checkpoint: Checkpoint, target: Target) -> Declared:
                for p in by_cause(missing, shapes)]  # fmt: skip
     neutral = {role: _neutral(role, shapes[role]) for role in absent}
     state = in_dtype({**{r: h for r, h in held.items() if r != "t2d"}, **neutral}, target)
+    if "d2t" in shapes:
+        wrong = fault_of_map(state["d2t"], spec.vocab_map.value, len(target.embedding_VH))
+        if wrong is not None:
+            faults.append(Fault(cause=CauseId.MAP_WRONG, what=wrong))
+            spec = replace(spec, vocab_map=inferred(VocabMap.PREFIX, spec.vocab_map.key))
+            del state["d2t"]
     return Declared(variant=Variant(spec=spec, state=state), faults=tuple(faults))
 
 
@@ -122,7 +139,14 @@ def _fitted(
             faults.append(Fault(cause=CauseId.SHAPES, what=what))
             fact: dict[str, Any] = {name: inferred(size, stated.key)}
             spec = replace(spec, **fact)
+    widest = target.facts.vocab_size
+    if rows("embed_tokens.weight") is None and spec.vocab_size.value > widest:
+        what = f"vocab_size {spec.vocab_size.value} where the target has {widest}"
+        faults.append(Fault(cause=CauseId.SHAPES, what=what))
+        spec = replace(spec, vocab_size=inferred(widest, spec.vocab_size.key))
     spec = _with_count(spec, held)
+    spec, boundaries = _within_reach(spec, target.facts.num_layers)
+    faults += boundaries
     attention = spec.attention
     q, k = rows("layers.0.self_attn.q_proj.weight"), rows("layers.0.self_attn.k_proj.weight")
     if isinstance(attention, Mha) and q and k:
@@ -142,6 +166,27 @@ def _with_count(spec: Eagle3Spec, held: Mapping[str, Tensor]) -> Eagle3Spec:
     if rest or count == fused.count.value:
         return spec
     return replace(spec, conditioning=replace(fused, count=inferred(count, fused.count.key)))
+
+
+def _within_reach(spec: Eagle3Spec, num_layers: int) -> tuple[Eagle3Spec, list[Fault]]:
+    """`spec` with as many boundaries as fc takes, all of them of the target."""
+    fused = spec.conditioning
+    if not isinstance(fused, Fused):
+        return spec, []
+    count, stated = fused.count.value, fused.boundaries.value
+    try:
+        known = boundaries_of(stated, num_layers)
+    except TargetError as error:
+        what, known = error.message, ()
+    else:
+        what = f"{len(known)} boundaries, and fc takes {count} states"
+    if len(known) == count:
+        return spec, []
+    spread = tuple(round((i + 1) * num_layers / (count + 1)) for i in range(count))
+    usual = DefaultBoundaries().of(num_layers) if count == 3 and num_layers > 6 else spread
+    taken = inferred(usual, fused.boundaries.key)
+    fitted = replace(spec, conditioning=replace(fused, boundaries=taken))
+    return fitted, [Fault(cause=CauseId.BOUNDARIES, what=what)]
 
 
 def _heads(attention: Mha, q: int, k: int, target: Target) -> Mha:

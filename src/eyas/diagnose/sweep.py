@@ -16,7 +16,7 @@ from eyas.diagnose.head_rows import renamed
 from eyas.diagnose.variant import Variant, built
 from eyas.errors import EyasError
 
-SCREEN_TEXTS, SCREEN_STEPS = 4, 2
+SCREEN_TEXTS, SCREEN_STEPS = 4, 1
 FINALISTS = 4
 CAUSES = 3  # different causes that are repaired at most
 CHANGES = 8  # changes at most
@@ -132,6 +132,8 @@ def _best(
             screened.append((seen.nearness - base.nearness, change))
     screened.sort(key=lambda pair: -pair[0])
     allowed = [change for gain, change in screened[:FINALISTS] if gain > -LEAST]
+    # what is fed back shows from the second step on
+    allowed += [change for _, change in screened if change.cause is CauseId.FEEDBACK]
     return _trials(allowed, now, bench, steps)
 
 

@@ -1,0 +1,119 @@
+"""Each damage is named first, and what is sound is left alone."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from tests.diagnose.conftest import Damaged
+from torch import Tensor
+
+from eyas.diagnose.bench import Bench
+from eyas.diagnose.causes import CauseId
+from eyas.diagnose.diagnosis import diagnose
+from eyas.diagnose.outcome import Diagnosis
+from eyas.engines import EngineRef, Launch
+
+NEW, OLD, VLLM = "sglang@0.5.23", "sglang@0.5.10.post1", "vllm@0.33.0"
+EAGLE = "speculative_algorithm=EAGLE"
+Config = dict[str, Any]
+Tensors = dict[str, Tensor]
+Ask = Callable[..., Diagnosis]
+
+
+@pytest.fixture
+def ask(bench: Bench, damaged: Damaged) -> Ask:
+    def asked(damage: Any, engine: str, *launch: str, **observed: Any) -> Diagnosis:
+        ref = EngineRef.parse(engine)
+        return diagnose(damaged(damage), bench, ref, Launch.parse(launch), **observed)
+
+    return asked
+
+
+def residual(config: Config, _tensors: Tensors) -> None:
+    config["norm_before_residual"] = True
+
+
+def ids_shifted(config: Config, _tensors: Tensors) -> None:
+    config["eagle_config"]["eagle_aux_hidden_state_layer_ids"] = [3, 16, 28]
+
+
+def fc_dropped(_config: Config, tensors: Tensors) -> None:
+    del tensors["fc.weight"]
+
+
+def rope_scaled(config: Config, _tensors: Tensors) -> None:
+    config["rope_theta"] = config["rope_parameters"]["rope_theta"] = 100.0
+
+
+def d2t_absolute(_config: Config, tensors: Tensors) -> None:
+    tensors["d2t"] = tensors["d2t"] + torch.arange(len(tensors["d2t"]))
+
+
+def embedding_random(_config: Config, tensors: Tensors) -> None:
+    random = torch.Generator().manual_seed(1)
+    noise = torch.randn(49152, 576, generator=random) * 0.1
+    tensors["embed_tokens.weight"] = noise.to(torch.bfloat16)
+
+
+@pytest.mark.parametrize("engine", [NEW, VLLM])
+def test_a_sound_drafter_is_not_blamed(ask: Ask, engine: str) -> None:
+    found = ask(None, engine)
+    assert found.sound, found.text()
+    assert found.trained is not None
+    assert found.trained.tau.value > 1.5
+    assert found.served[0].tau.value == pytest.approx(found.trained.tau.value)
+    assert len(found.tried) > 0
+    assert "Nothing is blamed" in found.verdict
+
+
+@pytest.mark.parametrize(
+    ("damage", "engine", "cause"),
+    [
+        (residual, VLLM, CauseId.RESIDUAL),
+        (ids_shifted, NEW, CauseId.BOUNDARIES),
+        (fc_dropped, NEW, CauseId.FUSION_LOST),
+        (rope_scaled, NEW, CauseId.ROPE),
+        (d2t_absolute, NEW, CauseId.MAP_ABSOLUTE),
+        (embedding_random, VLLM, CauseId.EMBEDDING_WRONG),
+    ],
+    ids=lambda value: getattr(value, "__name__", str(value)),
+)
+def test_a_damaged_file_is_named(ask: Ask, damage: Any, engine: str, cause: CauseId) -> None:
+    found = ask(damage, engine)
+    assert found.first.id is cause, found.text()
+    assert found.first.command
+    assert json.loads(json.dumps(found.json()))["causes"][0]["id"] == str(cause)
+
+
+def test_the_story_has_both_causes_each_with_its_price(ask: Ask) -> None:
+    found = ask(None, OLD, EAGLE)
+    assert {cause.id for cause in found.causes[:2]} == {
+        CauseId.LAYER_LOST,
+        CauseId.FUSION_BYPASSED,
+    }, found.text()
+    for cause in found.causes[:2]:
+        assert cause.alone is not None
+        assert cause.alone.value > 0.4
+        assert cause.returned is not None
+        assert cause.returned.value < 0.2  # what one repair returned in the story: next to nothing
+    assert max(measure.tau.value for measure in found.served) < 1.2
+
+
+def test_an_observation_that_is_explained_ends_the_search(ask: Ask) -> None:
+    found = ask(None, OLD, observed_tau=1.05, speeds=(25.0, 90.0))
+    assert found.first.id is CauseId.LAYER_LOST
+    assert found.explained
+    assert found.tried == ()
+    assert found.speed is not None
+    assert CauseId.ENGINE_COST in [cause.id for cause in found.causes]
+
+
+def test_an_observation_below_what_is_served_is_the_engines(ask: Ask) -> None:
+    found = ask(None, NEW, observed_rates=(0.1, 0.0, 0.0))
+    assert found.observed_tau == pytest.approx(1.1)
+    assert found.first.id is CauseId.ENGINE
+    assert not found.explained
