@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 from benchmarks.diagnose_bases import Base, in_form
-from benchmarks.diagnose_verdicts import PAIR, SINGLE, SOUND, STORY
+from benchmarks.diagnose_verdicts import PAIR, SINGLE, SLIGHT, SOUND, STORY
 from benchmarks.faults.catalogue import KINDS
 from benchmarks.faults.kind import Sign
 from benchmarks.faults.planting import Plan, Planted, pairs, plant, singles
@@ -59,6 +59,11 @@ class Made:
     drew: Mapping[str, Any] = field(default_factory=dict)
     cost: Mapping[str, float] = field(default_factory=dict)
 
+    @property
+    def slight(self) -> bool:
+        """Whether one of the faults costs this drafter next to nothing."""
+        return any(value < LEAST for value in self.cost.values())
+
 
 @dataclass(slots=True, kw_only=True)
 class Run:
@@ -99,7 +104,7 @@ class Run:
         found = self.diagnose(made.base, made.path, made.setting.ref, made.launch)
         outcome = {
             "index": item.index,
-            "sort": item.sort,
+            "sort": SLIGHT if made.slight else item.sort,
             "base": made.base.name,
             "form": made.setting.form,
             "ref": made.setting.ref,

@@ -71,7 +71,7 @@ def _options() -> argparse.Namespace:
     )
     parser.add_argument("--seed", type=int, help="of the run; from the clock unless given")
     parser.add_argument("--resume", action="store_true", help="go on with the newest run")
-    parser.add_argument("--singles", type=int, default=102, help="drafters with one fault")
+    parser.add_argument("--singles", type=int, default=110, help="drafters with one fault")
     parser.add_argument("--pairs", type=int, default=60, help="drafters with two faults")
     parser.add_argument("--sound", type=int, default=32, help="drafters with none")
     parser.add_argument("--bases", nargs="+", default=NAMES, choices=NAMES, help="trained drafters")

@@ -17,7 +17,7 @@ TOPICS = 3
 SLOTS = 6
 WORDS = 48  # in each slot
 FIRST = 2  # ids 0 and 1: the end of a text, and an unknown word
-VOCABULARY = FIRST + TOPICS + SLOTS * WORDS + 7  # 300: some words are never written
+VOCABULARY = FIRST + TOPICS + SLOTS * WORDS + 7  # 300: some ids are never written
 GROUPS = 3  # of words that mean the same to the table
 CHANCE = 0.1
 

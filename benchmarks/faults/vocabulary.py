@@ -21,7 +21,6 @@ def map_of_ids(draft: Draft, draw: Draw) -> dict[str, Any]:
 def map_of_own_indices(draft: Draft, draw: Draw) -> dict[str, Any]:
     """The map counts 0, 1, 2 …: a default that stands for identity elsewhere."""
     draft.put(MAP, np.arange(len(draft.held(MAP).whole())))
-    _mark(draft)
     return {}
 
 

@@ -114,9 +114,7 @@ def _yarn(plain: Tensor, theta: float, numbers: _Numbers) -> ScaledFrequencies:
         first, last = math.floor(first), math.ceil(last)
     first, last = max(first, 0), min(last, 2 * half - 1)
     span = last - first or 0.001
-    stretched = ((torch.arange(half, dtype=torch.float64, device="cpu") - first) / span).clamp(
-        0.0, 1.0
-    )
+    stretched = ((torch.arange(half, dtype=torch.float64, device="cpu") - first) / span).clamp(0.0, 1.0)
     angles = stretched * plain / factor + (1 - stretched) * plain
     amplitude = numbers.optional("attention_factor", 0.0)
     mscale, all_dim = (numbers.optional(n, 0.0) for n in ("mscale", "mscale_all_dim"))
