@@ -41,14 +41,14 @@ def texts(count: int, length: int, seed: int) -> Ids:
 
 
 def write_tokenizer(directory: Path) -> None:
-    """A tokenizer that knows the ids as words w0, w1 …, and a chat template that adds nothing."""
+    """A tokenizer that knows the ids as words w000, w001 …, and a chat template without more."""
     from tokenizers import Tokenizer, models, pre_tokenizers
     from transformers import PreTrainedTokenizerFast
 
-    names = {f"w{number}": number for number in range(VOCABULARY)}
-    plain = Tokenizer(models.WordLevel(names, unk_token="w1"))
+    names = {_word(number): number for number in range(VOCABULARY)}
+    plain = Tokenizer(models.WordLevel(names, unk_token=_word(1)))
     plain.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
-    made = PreTrainedTokenizerFast(tokenizer_object=plain, unk_token="w1", eos_token="w0")
+    made = PreTrainedTokenizerFast(tokenizer_object=plain, unk_token=_word(1), eos_token=_word(0))
     made.chat_template = "{% for m in messages %}{{ m['content'] }} {% endfor %}"
     made.save_pretrained(directory)
 
@@ -57,7 +57,12 @@ def write_prompts_file(file: Path, ids: Ids) -> None:
     """Prompts in eyas's form, each the beginning of a text."""
     with file.open("w") as out:
         for number, row in enumerate(ids.tolist()):
-            said = " ".join(f"w{token}" for token in row)
+            said = " ".join(map(_word, row))
             turn = {"role": "user", "content": said}
             record = {"id": f"text-{number}", "category": "text", "messages": [turn]}
             out.write(json.dumps(record) + "\n")
+
+
+def _word(number: int) -> str:
+    """All as long, for a tokenizer looks for the two that mean something within others."""
+    return f"w{number:03}"
