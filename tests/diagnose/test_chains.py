@@ -31,7 +31,8 @@ def trained(bench: Bench, trained_here: Path) -> Variant:
 
 def assert_replayed(bench: Bench, variant: Variant, found: Chains) -> int:
     drafter, accepted = built(variant, bench.target), 0
-    for number, text in enumerate(bench.evidence.texts):
+    for number in range(0, len(bench.evidence.texts), 2):
+        text = bench.evidence.texts[number]
         ids = list(text.ids)
         prompt, answer = ids[: text.prompt], ids[text.prompt : text.prompt + text.answer]
         rounds = replay(bench.target, drafter, prompt, answer, steps=STEPS)
@@ -42,8 +43,12 @@ def assert_replayed(bench: Bench, variant: Variant, found: Chains) -> int:
 
 def test_rounds_are_those_of_a_replay(bench: Bench, trained: Variant) -> None:
     found = chains(built(trained, bench.target), bench.evidence, STEPS)
-    assert assert_replayed(bench, trained, found) > 100
+    assert assert_replayed(bench, trained, found) > 50
     assert found.tau.value > 1.5
+    for number, text in enumerate(bench.evidence.texts):
+        drafted, rounds = found.drafted(number), found.rounds_of(number)
+        assert len(drafted) == text.answer
+        assert drafted.count(False) in (rounds.rounds, rounds.rounds + 1)
     assert found.tau.value == found.rounds.tau
 
 

@@ -80,6 +80,17 @@ class Chains:
             slot += found[-1] + 1
         return Acceptance.of(self.steps, found)
 
+    def drafted(self, text: int) -> tuple[bool, ...]:
+        """Which tokens of one answer were drafted; the first is the prompt's forward pass."""
+        accepted = self.accepted[text]
+        flags = [False] * (len(accepted) + 1)
+        slot = 0
+        while slot < len(accepted):
+            count = int(accepted[slot])
+            flags[slot + 1 : slot + 1 + count] = [True] * count
+            slot += count + 1
+        return tuple(flags[: len(accepted) + 1])
+
     @property
     def tau(self) -> Estimate:
         """tau of the rounds, and the bootstrap interval over the texts."""

@@ -49,9 +49,8 @@ def renamed(variant: Variant, target: Target) -> Change | None:
     image = torch.unique(mapped)
     inside = bool(torch.isin(best[clear], image).all())
     among = image if inside else everything
-    best, near, own = _nearest(head_VH, target.head_VH, among, mapped)
-    ids_V = torch.where((best != mapped) & (near - own > CLEAR), best, mapped)
-    return _change(variant, mapped, ids_V, permuted=inside)
+    ids_V, _, _ = _nearest(head_VH, target.head_VH, among, mapped)
+    return _change(variant, mapped, _each_once(ids_V, image) if inside else ids_V, permuted=inside)
 
 
 def _mapped(variant: Variant, form: VocabMap, rows: int) -> Tensor:
@@ -77,6 +76,19 @@ def _nearest(
     own = (rows * F.normalize(head_VH[known].float(), dim=-1)).sum(-1)
     own = torch.where(known == mapped, own, torch.full_like(own, -1.0))
     return among[torch.cat(best)], torch.cat(near), own
+
+
+def _each_once(ids_V: Tensor, image: Tensor) -> Tensor:
+    """`ids_V` where tokens that two rows claim, alike as some special ones are, go to one each."""
+    order = torch.argsort(ids_V, stable=True)
+    again = torch.zeros(len(ids_V), dtype=torch.bool)
+    again[order[1:]] = ids_V[order[1:]] == ids_V[order[:-1]]
+    free = image[~torch.isin(image, ids_V)]
+    taken = min(int(again.sum()), len(free))
+    places = again.nonzero()[:taken, 0]
+    found = ids_V.clone()
+    found[places] = free[:taken]
+    return found
 
 
 def _other_form(variant: Variant, rows: int, sample: Tensor, best: Tensor) -> Change | None:

@@ -50,6 +50,17 @@ class Priced:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Sample:
+    """One answer of the target by its token ids, and which of them each reading had drafted."""
+
+    id: str
+    category: str
+    ids: tuple[int, ...]
+    trained: tuple[bool, ...]
+    served: tuple[bool, ...] | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Diagnosis:
     """Where the acceptance was lost. `causes` are ranked, and hold at least one, maybe `none`.
 
@@ -72,6 +83,7 @@ class Diagnosis:
     served: tuple[Measure, ...]
     priced: tuple[Priced, ...]
     tried: tuple[Tried, ...]
+    samples: tuple[Sample, ...]
     observed_tau: float | None
     observed_rates: tuple[float, ...] | None
     explained: bool | None

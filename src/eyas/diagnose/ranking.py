@@ -14,6 +14,7 @@ from eyas.diagnose.sweep import Step
 from eyas.diagnose.wording import SENTENCES, command, places
 
 # What cannot be priced comes before what can: the engine that does not start before all.
+THIN = 1.1  # tau after a repair below which little speaks for it
 _REFUSED, _STATIC = 30.0, 20.0
 
 
@@ -52,8 +53,9 @@ class Court:
 
     def refused(self, message: str, whole: Estimate | None) -> Cause:
         """The engine does not start: everything is lost."""
+        unknown = "architectures" in message
         return self.cause(
-            CauseId.REFUSED,
+            CauseId.ARCHITECTURE if unknown else CauseId.REFUSED,
             Stage.STATIC,
             [message],
             alone=whole,
@@ -66,16 +68,18 @@ class Court:
         score = _REFUSED + 1 if first else _STATIC
         return self.cause(cause, Stage.STATIC, [what], score=score)
 
-    def priced(self, price: Price) -> Cause:
-        """A difference between trained and served."""
+    def priced(self, price: Price, *, crash: bool = False) -> Cause:
+        """A difference between trained and served; one that cannot be run explains a `crash`."""
         difference = price.part.difference
+        unpriced = price.alone is None and price.returned is None
+        score = (_REFUSED + 1 if crash else _STATIC - 1) if unpriced else price.score
         return self.cause(
             difference.cause,
             Stage.SERVED if price.part.engine else Stage.SWEEP,
             [difference.what],
             alone=price.alone,
             returned=price.returned,
-            score=_STATIC - 1 if price.alone is None and price.returned is None else price.score,
+            score=score,
         )
 
     def swept(self, steps: Sequence[Step], price: Price | None) -> Cause:
@@ -88,6 +92,8 @@ class Court:
             if step.margin is not None:
                 gain += f", {step.margin:.3f} ahead of the next cause"
             evidence.append(gain)
+        if steps[-1].taken.chains.expected_tau < THIN:
+            evidence.append("thin evidence: the drafter stays broken for another reason")
         first, last = steps[0], steps[-1]
         returned = last.taken.chains.loss_to(first.before)
         alone = returned if price is None else price.alone

@@ -20,6 +20,7 @@ from eyas.model.served import Fill, served_drafter
 from eyas.model.target import Target
 from eyas.model.weights import RoleTensors
 from eyas.spec import (
+    Boundaries,
     DefaultBoundaries,
     Eagle3Spec,
     Fact,
@@ -48,6 +49,7 @@ class Declared:
 
     variant: Variant
     faults: tuple[Fault, ...]
+    absent: frozenset[str]
 
 
 def declared(checkpoint: Checkpoint, target: Target) -> Declared:
@@ -86,7 +88,9 @@ def declared(checkpoint: Checkpoint, target: Target) -> Declared:
             faults.append(Fault(cause=CauseId.MAP_WRONG, what=wrong))
             spec = replace(spec, vocab_map=inferred(VocabMap.PREFIX, spec.vocab_map.key))
             del state["d2t"]
-    return Declared(variant=Variant(spec=spec, state=state), faults=tuple(faults))
+    return Declared(
+        variant=Variant(spec=spec, state=state), faults=tuple(faults), absent=frozenset(absent)
+    )
 
 
 def as_served(served: Served, checkpoint: Checkpoint, target: Target, fill: Fill) -> Variant:
@@ -184,7 +188,7 @@ def _within_reach(spec: Eagle3Spec, num_layers: int) -> tuple[Eagle3Spec, list[F
         return spec, []
     spread = tuple(round((i + 1) * num_layers / (count + 1)) for i in range(count))
     usual = DefaultBoundaries().of(num_layers) if count == 3 and num_layers > 6 else spread
-    taken = inferred(usual, fused.boundaries.key)
+    taken: Fact[Boundaries] = inferred(usual, fused.boundaries.key)
     fitted = replace(spec, conditioning=replace(fused, boundaries=taken))
     return fitted, [Fault(cause=CauseId.BOUNDARIES, what=what)]
 

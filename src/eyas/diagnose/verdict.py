@@ -20,7 +20,7 @@ def verdict(
     first = causes[0]
     sentences = [_taus(trained, served, ref)] if trained is not None else []
     if first.id is CauseId.NONE:
-        sentences.append(f"Nothing is blamed: {first.evidence[0]}.")
+        sentences.append(f"Nothing is blamed: {'; '.join(first.evidence)}.")
     else:
         sentences.append(f"{_capital(first.sentence)} ({first.id}): {first.evidence[0]}.")
         sentences.append(f"Price: {price_text(first)}.")

@@ -45,7 +45,7 @@ SENTENCES: dict[CauseId, str] = {
     CauseId.WEAK_DRAFTER: "the drafter itself is weak: no other reading of it drafts better",
     CauseId.ENGINE: "the engine accepts less than this drafter gives as it is served",
     CauseId.ENGINE_COST: "a round costs more than it should",
-    CauseId.NONE: "nothing is wrong: the drafter is served as trained, and no reading is better",
+    CauseId.NONE: "nothing was found wrong, and no other reading is better",
 }
 _AGAIN = "export the drafter again from the training run"
 _ADVICE: dict[CauseId, str] = {
