@@ -5,7 +5,7 @@ READY := $(VENV)/.ready
 # One thread and no spinning: the tests and the demo share small machines with other work.
 export OMP_WAIT_POLICY ?= PASSIVE
 
-.PHONY: demo test test-engines test-report lint check format target record-probes
+.PHONY: demo test test-engines test-report lint check format target record-probes score-diagnose
 
 demo: target
 	$(BIN)/eyas demo --plot acceptance.png
@@ -21,6 +21,10 @@ test-engines: target
 # The page of `eyas diagnose --report` in a headless Chromium, which must be there (Debian: chromium).
 test-report: $(READY)
 	$(BIN)/python -m pytest --numprocesses=0 tests/diagnose/in_a_browser.py
+
+# Damaged drafters of a new seed, and what eyas says of them; SCORE_ARGS=--resume goes on.
+score-diagnose: target
+	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.score_diagnose $(SCORE_ARGS)
 
 lint: $(READY)
 	$(BIN)/ruff format --check .

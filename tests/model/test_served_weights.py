@@ -10,6 +10,7 @@ import torch
 from tests.model.drafter_files import DRAFTED, HIDDEN, INNER, config, save, served_by, tensors
 from torch import Tensor
 
+from eyas.checkpoint import open_checkpoint
 from eyas.errors import CheckpointError, EngineError, UnsupportedError
 from eyas.model.drafter import Drafter
 from eyas.model.load import load_target
@@ -255,3 +256,21 @@ def test_as_trained_a_map_out_of_the_vocabulary_is_refused(
         CheckpointError, match=rf"its map names token {first} of a vocabulary of 97"
     ):
         trained_drafter(checkpoint, target)
+
+
+def test_a_later_weight_file_beside_it_is_what_is_served(
+    tmp_path: Path, target_dir: Path, target: Target
+) -> None:
+    save(tmp_path / "draft", config(), tensors())
+    name = "midlayer.self_attn.q_proj.weight"
+    stale = tensors(self_attn__q_proj__weight=ramp(*tensors()[name].shape))
+    save(tmp_path / "older", config(), stale)
+    (tmp_path / "older" / "model.safetensors").rename(tmp_path / "draft" / "old.safetensors")
+    checkpoint = open_checkpoint(str(tmp_path / "draft"))
+
+    served = served_by(NEW, checkpoint, target_dir)
+    drafter = served_drafter(served, checkpoint, target, fill=Fill.NORMAL)
+    held = drafter.state_dict()[f"{ROLE}self_attn.q_proj.weight"]
+    assert torch.equal(held, stale[name])
+    trained = trained_drafter(checkpoint, target).state_dict()
+    assert not torch.equal(trained[f"{ROLE}self_attn.q_proj.weight"], held)

@@ -39,11 +39,7 @@ def told_apart(landing: Landing, checkpoint: Checkpoint, read: Checkpoint) -> La
     A tensor of another file bears that file's name, and the drafter's own that it overwrites is
     lost.
     """
-    foreign = {
-        name: f"{header.file} :: {name}"
-        for name, header in read.tensors.items()
-        if header.file not in checkpoint.files
-    }
+    foreign = _foreign(checkpoint, read)
     overwritten = tuple(
         TensorLanding(
             name=tensor.name,
@@ -61,6 +57,22 @@ def told_apart(landing: Landing, checkpoint: Checkpoint, read: Checkpoint) -> La
         for p in landing.parameters
     )
     return replace(landing, tensors=(*tensors, *overwritten), parameters=parameters)
+
+
+def with_others(checkpoint: Checkpoint) -> Checkpoint:
+    """`checkpoint` with the tensors of other files too, by the names that `told_apart` gives."""
+    read = delivered(checkpoint)
+    others = {told: read.tensors[name] for name, told in _foreign(checkpoint, read).items()}
+    return replace(checkpoint, tensors={**checkpoint.tensors, **others}) if others else checkpoint
+
+
+def _foreign(checkpoint: Checkpoint, read: Checkpoint) -> dict[str, str]:
+    """What the tensors of files beside the drafter's own are called, by their names there."""
+    return {
+        name: f"{header.file} :: {name}"
+        for name, header in read.tensors.items()
+        if header.file not in checkpoint.files
+    }
 
 
 def _renamed(segment: Segment, names: dict[str, str]) -> Segment:

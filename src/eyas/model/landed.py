@@ -7,6 +7,7 @@ from torch import Tensor
 from eyas.checkpoint import Checkpoint, Format
 from eyas.checkpoint.rows import Rows, StoredRows
 from eyas.dialects.contents import in_trained_order
+from eyas.engines.delivered import with_others
 from eyas.errors import UnsupportedError
 from eyas.model.fill import Filler
 from eyas.model.weights import Shapes, read_tensor, tensor_of
@@ -21,7 +22,7 @@ class LandedWeights:
     ) -> None:
         """`shapes` are those of the drafter's own matrices, `attention` is as the engine has it."""
         self._attention = attention
-        self._checkpoint = checkpoint
+        self._checkpoint = with_others(checkpoint)
         self._shapes = shapes
         self._segments: dict[str, tuple[str, Segment]] = {}
         for parameter in landing.parameters:
