@@ -8,7 +8,7 @@ from itertools import chain
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eyas.checks.fold import fold
+from eyas.checks.fold import Folder, fold
 
 LAYERS = [f"layers.{i}.{part}" for i in range(4) for part in ("mlp.up", "mlp.down", "norm")]
 ALL = [*LAYERS, "fc.weight", "fc.bias", "norm"]
@@ -52,3 +52,10 @@ def _matches(pattern: str, name: str) -> bool:
         choice = "|".join(map(str, members))
         expression = expression.replace(numbers.group(), f"(?:{choice})")
     return re.fullmatch(expression, name) is not None
+
+
+def test_a_folder_folds_list_after_list_as_fold_does() -> None:
+    names = [f"layers.{i}.{part}" for i in range(3) for part in ("q", "k")] + ["norm"]
+    folder = Folder(names)
+    for chosen in (names[:2], names[2:3], names):
+        assert folder.fold(chosen) == fold(chosen, among=names)

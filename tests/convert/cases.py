@@ -91,7 +91,10 @@ REFUSED: dict[str, tuple[tuple[tuple[str, ...], str], ...]] = {
         (("sglang@0.5.23",), _KEPT[1]),
         (LLAMACPP, "latent attention"),
     ),
-    "latent, the target's embedding": ((OLD, "model_type is kimi_k2"), (LLAMACPP, "latent attention")),
+    "latent, the target's embedding": (
+        (OLD, "model_type is kimi_k2"),
+        (LLAMACPP, "latent attention"),
+    ),
     "second input_layernorm": ((OLD, "builds one layer"), (LLAMACPP, "one decoder layer")),
     "second hidden_norm": ((OLD, "builds one layer"), (LLAMACPP, "one decoder layer")),
     "own embedding": (_KEPT,),

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from eyas.checkpoint import open_checkpoint
+import eyas
+from eyas.checkpoint import open_checkpoint, write_sparse
 from eyas.checks import as_trained, check
 from eyas.checks.render import facts
 from eyas.engines import EngineRef, Launch
@@ -54,3 +55,14 @@ def test_what_eyas_or_an_engine_refuses_with_is_one_line() -> None:
     assert str(CheckpointError(wild)) == spelt
     assert Refused(Stage.CONSTRUCT, wild, claim).refusal.message == spelt
     assert NotCovered(wild).reason == spelt
+
+
+def test_a_type_that_steers_the_terminal_is_spelt_out(tmp_path: Path) -> None:
+    wild = "\u202epeagle"
+    config = {"speculators_model_type": wild, "transformer_layer_config": {"hidden_size": 4}}
+    headers = {"fc.weight": ("BF16", (4, 12)), "layers.0.hidden_norm.weight": ("BF16", (4,))}
+    draft = write_sparse(tmp_path / "draft", config, headers)
+    report = eyas.check(draft, engines="vllm@0.33.0:v1")
+    said = [text for f in report.findings for text in (f.message, f.found, f.place, f.help)]
+    assert all(text.isprintable() for text in said)
+    assert any("\\u202epeagle" in text for text in said)

@@ -15,13 +15,24 @@ def fold(names: Iterable[str], *, among: Collection[str]) -> tuple[str, ...]:
 
     ``prefix.*`` stands for every name of `among` below the prefix; ``{0..3}`` for numbers.
     """
-    chosen = list(dict.fromkeys(names))
-    everywhere = set(among)
-    below = Counter(prefix for name in everywhere for prefix in _prefixes(name))
-    inside = Counter(prefix for name in chosen if name in everywhere for prefix in _prefixes(name))
-    whole = {prefix for prefix, count in below.items() if count > 1 and count == inside[prefix]}
-    patterns = dict.fromkeys(_widest(name, whole) for name in chosen)
-    return merge_numbers(patterns)
+    return Folder(among).fold(names)
+
+
+class Folder:
+    """Folds several lists of names among the same others, which it counts once."""
+
+    def __init__(self, among: Collection[str]) -> None:
+        self._everywhere = set(among)
+        self._below = Counter(p for name in self._everywhere for p in _prefixes(name))
+
+    def fold(self, names: Iterable[str]) -> tuple[str, ...]:
+        """See the function of that name."""
+        chosen = list(dict.fromkeys(names))
+        known = (name for name in chosen if name in self._everywhere)
+        inside = Counter(prefix for name in known for prefix in _prefixes(name))
+        whole = {p for p, count in inside.items() if count > 1 and count == self._below[p]}
+        patterns = dict.fromkeys(_widest(name, whole) for name in chosen)
+        return merge_numbers(patterns)
 
 
 def _prefixes(name: str) -> Iterator[str]:

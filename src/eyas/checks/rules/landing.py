@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from eyas.checks.finding import Finding, Severity, Skip
-from eyas.checks.fold import fold
+from eyas.checks.fold import Folder, fold
 from eyas.checks.rules.fact import cited
 from eyas.checks.rules.loss import Loss, dropped_layers, effect_of, gaps, lost_with_role
 from eyas.checks.rules.rule import TrainedRule, ViewRule
@@ -102,8 +102,9 @@ class ParameterUnfilled(ViewRule):
         if landing is None:
             return
         names = [p.name for p in landing.parameters if any(s.role for s in p.segments)]
+        folder = Folder(names)
         for group in gaps(view, landing):
-            pattern = ", ".join(fold((g.parameter for g in group), among=names))
+            pattern = ", ".join(folder.fold(g.parameter for g in group))
             rows = group[0].rows if len(group) == 1 else ""
             held = " and ".join(sorted({str(g.initialisation) for g in group}))
             count = len({g.parameter for g in group})

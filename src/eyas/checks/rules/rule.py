@@ -13,6 +13,7 @@ from typing import ClassVar
 
 from eyas.checks.finding import Finding, Severity, Skip
 from eyas.checks.view import Trained, View
+from eyas.errors import one_line
 
 NO_TARGET = "no --target"  # why a check that needs the target did not run
 
@@ -37,7 +38,7 @@ class Rule(ABC):
 
     def skip(self, reason: str, *, engine: str | None = None) -> Skip:
         """The statement that this rule could not run."""
-        return Skip(check=self.title, engine=engine, reason=reason)
+        return Skip(check=self.title, engine=engine, reason=one_line(reason))
 
 
 class TrainedRule(Rule):
@@ -69,12 +70,12 @@ class TrainedRule(Rule):
             engine=None,
             version=None,
             runner=None,
-            place=place,
-            message=message,
-            expected=expected,
-            found=found,
+            place=one_line(place),
+            message=one_line(message),
+            expected=None if expected is None else one_line(expected),
+            found=one_line(found),
             effect=self.effect,
-            help=advice,
+            help=one_line(advice),
             source=source,
         )
 
@@ -110,11 +111,11 @@ class ViewRule(Rule):
             engine=view.served.engine,
             version=view.served.version,
             runner=view.served.runner,
-            place=place,
-            message=message,
-            expected=expected,
-            found=found,
+            place=one_line(place),
+            message=one_line(message),
+            expected=None if expected is None else one_line(expected),
+            found=one_line(found),
             effect=self.effect if effect is None else effect,
-            help=advice,
+            help=one_line(advice),
             source=source,
         )
