@@ -9,10 +9,10 @@ from pathlib import Path
 
 from benchmarks.diagnose_bases import Base
 from benchmarks.diagnose_run import Diagnosed
-from eyas.diagnose.bench import Bench, open_bench
-from eyas.diagnose.diagnosis import diagnose
 
 from eyas.checkpoint import open_checkpoint
+from eyas.diagnose.bench import Bench, open_bench
+from eyas.diagnose.diagnosis import diagnose
 from eyas.engines import EngineRef, Launch
 from eyas.errors import EyasError
 
