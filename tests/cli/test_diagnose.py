@@ -119,7 +119,7 @@ def test_an_engine_that_nobody_knows_is_no_pass(
     flat: Path, smollm2: Path, prompts: Path, capsys: Captured
 ) -> None:
     asked = (flat, "--target", smollm2, "--engine", "sglang@0.4.0", "--prompts", prompts)
-    code, out, err = run(capsys, *asked, "--quiet", "--no-values", "--steps", "1")
+    code, out, err = run(capsys, *asked, "--quiet", "--no-values")
     assert code == 2
     assert "sglang@0.4.0 was not judged" in out
     assert err.endswith("error: sglang@0.4.0 was not judged, the files alone were\n")
