@@ -115,6 +115,16 @@ def test_bad_input_is_one_sentence_and_json(
     assert json.loads(out)["error"]["message"] in err
 
 
+def test_an_engine_that_nobody_knows_is_no_pass(
+    flat: Path, smollm2: Path, prompts: Path, capsys: Captured
+) -> None:
+    asked = (flat, "--target", smollm2, "--engine", "sglang@0.4.0", "--prompts", prompts)
+    code, out, err = run(capsys, *asked, "--quiet", "--no-values")
+    assert code == 2
+    assert "sglang@0.4.0 was not judged" in out
+    assert err.endswith("error: sglang@0.4.0 was not judged, the files alone were\n")
+
+
 def test_a_drafter_that_is_not_there(smollm2: Path, capsys: Captured) -> None:
     code, out, err = run(capsys, "/does/not/exist", "--target", smollm2)
     assert (code, out, err.count("\n")) == (2, "", 1)

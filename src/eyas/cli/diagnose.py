@@ -21,7 +21,7 @@ from eyas.cli.options import (
     Plainness,
     launch_of,
 )
-from eyas.cli.output import hint, result, style_of
+from eyas.cli.output import hint, remark, result, style_of
 from eyas.cli.running import RUN, StepsOption, TargetToRun
 from eyas.errors import UsageError
 
@@ -164,6 +164,9 @@ def diagnose(
     hint(found.first.command if report is None else f"open {quote(str(report))}")
     if not found.sound:
         raise typer.Exit(1)
+    if ref is not None and not found.served:  # the files are, and that is not what was asked
+        remark(f"error: {ref} was not judged, the files alone were\n")
+        raise typer.Exit(2)
 
 
 def _text(found: Diagnosis, style: Style) -> str:
@@ -196,11 +199,15 @@ def _landing(
     """What the engine loads, where one was named and it loads anything."""
     from eyas import engines
     from eyas.checkpoint import open_target
+    from eyas.errors import NotADrafterError
     from eyas.spec import Served
 
     if ref is None:
         return None
-    view = engines.read(ref, checkpoint, target=open_target(target), launch=launch)
+    try:
+        view = engines.read(ref, checkpoint, target=open_target(target), launch=launch)
+    except NotADrafterError:  # a cause by now
+        return None
     return view.landing if isinstance(view, Served) else None
 
 

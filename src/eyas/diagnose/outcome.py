@@ -110,7 +110,8 @@ class Diagnosis:
         for number, cause in enumerate(self.causes, 1):
             lines.append(f"{number}. {cause.id}: {cause.sentence}")
             lines += [f"     {line}" for line in cause.evidence]
-            lines.append(f"     price: {price_text(cause)}")
+            if not self.sound:
+                lines.append(f"     price: {price_text(cause)}")
             lines.append(f"     next: {cause.command}")
         lines.append("")
         for measure in (self.trained, self.repaired, *self.served):
