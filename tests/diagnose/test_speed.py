@@ -13,7 +13,7 @@ def test_the_story_in_numbers() -> None:
     assert speed.speedup == pytest.approx(25 / 90)
     assert speed.round_cost == pytest.approx(3.6)
     assert speed.costly
-    assert "tau 1.00 explains 46 to 57 tok/s" in speed.sentence
+    assert "tau 1.00 explains 47 to 57 tok/s" in speed.sentence
     assert "2.1 times what it should" in speed.sentence
 
 
