@@ -13,9 +13,10 @@ demo: target
 test: target
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest $(PYTEST_ARGS)
 
-# Real vLLM and llama.cpp in the loop. What is missing of them is installed in eyas's cache.
+# Real vLLM, SGLang and llama.cpp in the loop. What is missing of them is installed in eyas's cache.
 test-engines: target
 	$(BIN)/eyas engine install vllm --quiet
+	for version in 0.5.8 0.5.11 0.5.23; do $(BIN)/eyas engine install sglang --version $$version --quiet || exit; done
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest engine_tests --numprocesses=0 --timeout=1800 $(PYTEST_ARGS)
 
 # The page of `eyas diagnose --report` in a headless Chromium, which must be there (Debian: chromium).
