@@ -34,21 +34,27 @@ def require_values(config: ConfigView, contract: Contract) -> None:
         _require_types(config)
     else:
         _require_computable(config, contract)
-    hidden, heads = config.get("hidden_size"), config.get("num_attention_heads")
     _require_covered(config)
-    if heads == 0:
+    if config.get("num_attention_heads") == 0:
         raise _refusal(config, "num_attention_heads", "is divided by", _claim(contract))
-    divides = isinstance(hidden, int) and isinstance(heads, int) and not hidden % heads
-    if contract.strict_types and hidden and heads and not divides:
-        raise _refusal(
-            config, "hidden_size", f"must be a multiple of {heads} heads", _claim(contract)
-        )
     if contract.strict_types:
+        _require_whole_heads(config)
         _require_layer_types(config)
     for name in ("torch_dtype", "dtype"):
         value = config.get(name)
         if isinstance(value, str) and value.removeprefix("torch.") not in _DTYPES:
             raise _refusal(config, name, "must name a type of torch", _claim(contract))
+
+
+def _require_whole_heads(config: ConfigView) -> None:
+    """The parser divides with its own defaults where the file says nothing."""
+    hidden, heads = config.whole("hidden_size"), config.whole("num_attention_heads")
+    if hidden.value % heads.value:
+        raise Refused(
+            Stage.CONFIG,
+            f"{hidden.key} is {hidden.value}, no multiple of {heads.value} attention heads",
+            claims.STRICT_TYPES,
+        )
 
 
 def _require_covered(config: ConfigView) -> None:

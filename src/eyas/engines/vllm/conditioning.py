@@ -36,7 +36,7 @@ def conditioning_of(
             bias=assumed(False, drafter.config.key("bias"), whose=whose),
         )
         return fused, [*capture.claims, claims.WIDTH]
-    if captures(drafter, runner, version):
+    if captures(drafter, method=method, runner=runner, version=version):
         unfused = Unfused(
             reason=drafter.uses_states.map(
                 lambda _: "use_aux_hidden_state is false: the captured states, and no fc"
@@ -54,8 +54,13 @@ def conditioning_of(
     return last, [claims.AUX_OFF, *([claims.AUX_OFF_0330] if newer else []), claims.LAST_STATE]
 
 
-def captures(drafter: Drafter, runner: str, version: str) -> bool:
-    """Whether the target is asked for captured states under method eagle3."""
+def captures(drafter: Drafter, *, method: str, runner: str, version: str) -> bool:
+    """Whether the target is asked for captured states; method eagle3 alone reads the switch.
+
+    vLLM 0.32.0, v1/worker/gpu_model_runner.py 638-648 and v1/worker/gpu/model_runner.py 293-307.
+    """
+    if method != "eagle3":
+        return method == "dflash"
     reads_switch = runner == "v1" or version_of(version) >= version_of(_SWITCH_IN_V2)
     return drafter.uses_states.value or not reads_switch
 

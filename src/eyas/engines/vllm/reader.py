@@ -16,7 +16,7 @@ from eyas.engines.vllm.conditioning import captures, conditioning_of, require_wi
 from eyas.engines.vllm.config import draft_config, is_speculators
 from eyas.engines.vllm.dflash import as_built, require_dflash_width, require_sliding
 from eyas.engines.vllm.drafter import Drafter, drafter_of
-from eyas.engines.vllm.launch import CONTEXT, CONTEXT_KEY, method_of
+from eyas.engines.vllm.launch import CONTEXT, CONTEXT_KEY, drafts_in_parallel, method_of
 from eyas.engines.vllm.loader import load, load_dflash, load_eagle1
 from eyas.engines.vllm.parameters import EMBEDDING, HEAD
 from eyas.engines.vllm.served import (
@@ -80,9 +80,15 @@ class _Reading(Answer):
             speculators=speculators,
         )
         self.claims += [claims.METHOD, claims.DEFAULT_RUNNER]
-        drafter = drafter_of(
-            draft_config(checkpoint, self.version, method), target, self.settings, method
-        )
+        config = draft_config(checkpoint, self.version, method)
+        if (
+            drafts_in_parallel(self.settings, config.view, method)
+            and method not in ("dflash", "dspark")
+            and self.runner == "v2"
+        ):  # decided before anything is built (vllm/config/vllm.py 2939-2943)
+            self.runner = "v1"
+            self.claims.append(claims.PARALLEL_RUNNER)
+        drafter = drafter_of(config, target, self.settings, method)
         self.slides = drafter.slides
         if method in ("eagle", "eagle3"):
             self.long_context = assumed(
@@ -98,9 +104,6 @@ class _Reading(Answer):
         if drafter.built is DraftClass.DFLASH:
             self._dflash(drafter, method)
             return
-        if drafter.in_parallel and self.runner == "v2" and method != "dflash":
-            self.runner = "v1"
-            self.claims.append(claims.PARALLEL_RUNNER)
         capture = capture_of(drafter.config, self.runner, target)
         conditioning, why = conditioning_of(
             drafter, capture, method=method, runner=self.runner, version=self.version
@@ -110,7 +113,7 @@ class _Reading(Answer):
         self.spec = spec
         loading = load(checkpoint.tensors.values(), drafter)
         self.landing = loading.landing(replaced_by_target(spec))
-        captured = method == "eagle3" and captures(drafter, self.runner, self.version)
+        captured = captures(drafter, method=method, runner=self.runner, version=self.version)
         if captured:
             self.claims.append(claims.SUPPORTS_EAGLE3)
             require_capture(target, self.version)

@@ -188,9 +188,8 @@ def _coded(tensor: Tensor, codes: Codes) -> torch.Tensor:
 
 
 def _constant(tensor: Tensor, codes: Codes) -> torch.Tensor:
-    if tensor.dtype == "BOOL":
-        raise Uncodable(f"tensor {tensor.name} is BOOL of {len(tensor.shape)} dimensions")
-    free = (float(n) for n in _ROUND if float(n) not in codes.by_constant)
+    numbers = (1,) if tensor.dtype == "BOOL" else _ROUND  # a bool has no other that is not zero
+    free = (float(n) for n in numbers if float(n) not in codes.by_constant)
     value = next(free, None)
     if value is None:
         raise Uncodable(f"tensor {tensor.name} is one of too many that are no floats")
