@@ -1,4 +1,4 @@
-"""What these tests share: a bench of five prompts, and damaged copies of a drafter."""
+"""What these tests share: a bench of eight prompts, and damaged copies of a drafter."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from eyas.demo.views import flatten
 from eyas.diagnose.bench import Bench, open_bench
 
 # Of five categories.
-CHOSEN = (2, 5, 9, 14, 17)
+CHOSEN = (0, 2, 5, 9, 12, 14, 17, 21)
 Damage = Callable[[dict[str, Any], dict[str, Tensor]], None]
 Damaged = Callable[[Damage | None], Checkpoint]
 
 
 @pytest.fixture(scope="session")
 def few_prompts(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Five of eyas's own prompts."""
+    """Eight of eyas's own prompts."""
     lines = OWN_PROMPTS.read_text(encoding="utf-8").splitlines()
     file = tmp_path_factory.mktemp("prompts") / "few.jsonl"
     file.write_text("\n".join(lines[i] for i in CHOSEN) + "\n", encoding="utf-8")

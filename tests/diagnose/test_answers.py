@@ -36,7 +36,7 @@ def test_they_are_kept_and_made_again_where_the_file_is_broken(
     monkeypatch.setattr(answers, "_answered", answered)
     first = texts_of(bench.target, few_prompts, silent)
     assert texts_of(bench.target, few_prompts, silent) == first == bench.evidence.texts
-    assert made == [5]
+    assert made == [8]
     (file,) = (tmp_path / "diagnose").iterdir()
     os.truncate(file, 100)
     assert texts_of(bench.target, few_prompts, silent) == first
@@ -60,7 +60,7 @@ def test_prompts_without_an_answer_are_no_evidence(
 ) -> None:
     monkeypatch.setenv("EYAS_CACHE", str(tmp_path))
     monkeypatch.setattr(answers, "_answered", lambda _target, _prompts: ())
-    with pytest.raises(UsageError, match="none of the 5 prompts"):
+    with pytest.raises(UsageError, match="none of the 8 prompts"):
         texts_of(bench.target, few_prompts, silent)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ import torch
 from tests.diagnose.conftest import Damaged
 from torch import Tensor
 
+from eyas.data.prompts import OWN_PROMPTS
 from eyas.diagnose.bench import Bench
 from eyas.diagnose.causes import CauseId
 from eyas.diagnose.diagnosis import diagnose
@@ -116,3 +118,40 @@ def test_an_observation_below_what_is_served_is_the_engines(ask: Ask) -> None:
     assert found.observed_tau == pytest.approx(1.1)
     assert found.first.id is CauseId.ENGINE
     assert not found.explained
+
+
+def barely_trained(_config: Config, tensors: Tensors) -> None:
+    """Of every matrix two directions are left."""
+    for name, held in tensors.items():
+        if held.ndim == 2 and not name.startswith(("embed_tokens", "lm_head")):
+            left, strengths, right = torch.linalg.svd(held.float(), full_matrices=False)
+            kept = (left[:, :2] * strengths[:2]) @ right[:2]
+            tensors[name] = kept.to(held.dtype)
+
+
+def test_what_is_closer_and_no_better_is_no_repair(ask: Ask) -> None:
+    found = ask(barely_trained, NEW, values=False)
+    assert [cause.id for cause in found.causes] == [CauseId.WEAK_DRAFTER], found.text()
+    assert found.repaired is None
+
+
+def deeper(config: Config, _tensors: Tensors) -> None:
+    config["num_hidden_layers"] = 2
+
+
+def test_layers_that_nothing_fills_are_blamed_whatever_a_replay_feels(ask: Ask) -> None:
+    found = ask(deeper, VLLM)
+    assert found.first.id is CauseId.DEPTH, found.text()
+    assert any("what memory held before" in line for line in found.first.evidence)
+
+
+def test_few_texts_try_no_other_reading(smollm2: Path, damaged: Damaged, tmp_path: Path) -> None:
+    lines = OWN_PROMPTS.read_text(encoding="utf-8").splitlines()
+    file = tmp_path / "seven.jsonl"
+    file.write_text("\n".join(lines[:7]) + "\n", encoding="utf-8")
+    found = diagnose(
+        damaged(residual), smollm2, EngineRef.parse(VLLM), Launch(), prompts=file, values=False
+    )
+    assert found.sound
+    assert found.tried == ()
+    assert "at least 8 prompts" in found.verdict

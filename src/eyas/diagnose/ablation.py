@@ -15,11 +15,15 @@ from eyas.errors import EyasError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """A difference and the variant that has it: the engine's, or the files' own reading."""
+    """A difference and the variant that has it: the engine's, or the files' own reading.
+
+    `unwritten` where matrices of it hold whatever memory held before: no replay has the last word.
+    """
 
     difference: Difference
     source: Variant
     engine: bool
+    unwritten: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -85,7 +85,8 @@ def _boundaries(
         sets += list(permutations(now)) if len(now) <= 3 else [tuple(reversed(now))]
         sets += _default(num_layers, len(now))
     for chosen in dict.fromkeys(sets):
-        if chosen != now and all(0 <= k <= num_layers for k in chosen):
+        distinct = len(set(chosen)) == len(chosen)
+        if chosen != now and distinct and all(0 <= k <= num_layers for k in chosen):
             yield Change(
                 cause=CauseId.BOUNDARIES,
                 what=f"boundaries {_listed(chosen)} instead of {_listed(now)}",

@@ -23,7 +23,7 @@ from eyas.diagnose.reading import Declared, declared
 from eyas.diagnose.serving import ServedRun, serve
 from eyas.diagnose.speed import Speed, decompose
 from eyas.diagnose.suspicion import SUSPECT, of_contents, of_rope
-from eyas.diagnose.sweep import Step, Sweep, sweep
+from eyas.diagnose.sweep import WEAK, Step, Sweep, sweep
 from eyas.diagnose.variant import Variant, built
 from eyas.diagnose.writing import written
 from eyas.engines import EngineRef, Launch
@@ -31,7 +31,6 @@ from eyas.errors import NotADrafterError
 from eyas.model.weights import RoleTensors
 from eyas.spec import NotChecked, Served
 
-WEAK = 1.2  # tau as trained below which a drafter is called weak when nothing explains it
 TOLERANCE = 0.05  # of an observed tau, as a share: what engines keep to (vLLM's own tests)
 
 
@@ -134,6 +133,8 @@ class Case:
             self.say("trying other readings")
             self.swept = sweep(start, self.bench, self.steps, self.say)
             ideal, sound = self.swept.end, self.swept.chains
+            if self.swept.thin is not None:
+                self.notes.append(self.swept.thin)
         self._price(ideal, sound, start, now)
         held: tuple[Content, ...] = ()
         if self.values:
@@ -207,7 +208,8 @@ class Case:
     ) -> None:
         court = self.court
         self._blame_files(files, sound)
-        broken = bool(files.faults) and sound.expected_tau < WEAK
+        spoiled = bool(files.faults) or any(not content.noise for content in held)
+        broken = spoiled and sound.expected_tau < WEAK
         for found in of_contents(held, ideal, sound, self.bench, court, broken=broken):
             if isinstance(found, str):
                 self.notes.append(found)
@@ -218,7 +220,7 @@ class Case:
             price = prices.get(cause)
             self.causes.append(court.swept(steps, price, refusal=self.served.refusal))
         for priced in self.prices:
-            if priced.part.engine and priced.felt:
+            if priced.part.engine and (priced.felt or priced.part.unwritten):
                 self.causes.append(court.priced(priced, crash=self.served.refusal is not None))
             elif priced.part.engine:
                 self.notes.append(f"no round feels it: {priced.part.difference.what}")

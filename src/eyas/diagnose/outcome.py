@@ -127,8 +127,14 @@ class Diagnosis:
 
 def price_text(cause: Cause) -> str:
     """What a cause costs, in words."""
+    if cause.id in (CauseId.REFUSED, CauseId.ARCHITECTURE):
+        return "everything: nothing is drafted"
+    if cause.id is CauseId.ENGINE_COST:
+        return "time, not acceptance"
+    if cause.id is CauseId.WEAK_DRAFTER:
+        return "what better training would give"
     if cause.alone is None and cause.returned is None:
-        return "unknown: nobody knows what was there"
+        return "unknown: what belongs there is not in the files"
     parts = []
     if cause.alone is not None:
         parts.append(f"{estimate_text(cause.alone)} tau alone")

@@ -16,6 +16,7 @@ from eyas.diagnose.wording import SENTENCES, command, places
 # What cannot be priced comes before what can: the engine that does not start before all.
 THIN = 1.1  # tau after a repair below which little speaks for it
 _REFUSED, _STATIC = 30.0, 20.0
+_UNWRITTEN = 1.0  # of what memory may cost, whatever it costs in a replay
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,10 +74,16 @@ class Court:
         difference = price.part.difference
         unpriced = price.alone is None and price.returned is None
         score = (_REFUSED + 1 if crash else _STATIC - 1) if unpriced else price.score
+        evidence = [difference.what]
+        if price.part.unwritten:
+            score = max(score, _UNWRITTEN)
+            evidence.append(
+                "nothing is loaded there: it holds what memory held before, zeros at best"
+            )
         return self.cause(
             difference.cause,
             Stage.SERVED if price.part.engine else Stage.SWEEP,
-            [difference.what],
+            evidence,
             alone=price.alone,
             returned=price.returned,
             score=score,

@@ -65,16 +65,26 @@ def serve(
     assert outcome.variant is not None  # at least one fill was run
     found_parts = differences(start, outcome.variant, bench.target, view.landing)
     outcome.parts = tuple(
-        Part(difference=part, source=outcome.variant, engine=True) for part in found_parts
+        Part(
+            difference=part,
+            source=outcome.variant,
+            engine=True,
+            unwritten=bool(part.roles & chance),
+        )
+        for part in found_parts
     )
     return outcome
 
 
-def _left_to_chance(landing: Landing) -> bool:
-    """Whether some of it holds what memory or a random generator happened to leave there."""
+def _left_to_chance(landing: Landing) -> frozenset[str]:
+    """The roles that hold what memory or a random generator happened to leave there."""
     chance = (Initialisation.MEMORY, Initialisation.RANDOM)
-    sources = (segment.source for p in landing.unfilled for segment in p.segments)
-    return any(isinstance(s, Unfilled) and s.initialisation in chance for s in sources)
+    return frozenset(
+        segment.role or parameter.name
+        for parameter in landing.unfilled
+        for segment in parameter.segments
+        if isinstance(segment.source, Unfilled) and segment.source.initialisation in chance
+    )
 
 
 def _unrun(view: Served, start: Variant, bench: Bench) -> tuple[Part, ...]:

@@ -16,12 +16,16 @@ from eyas.diagnose.head_rows import renamed
 from eyas.diagnose.variant import Variant, built
 from eyas.errors import EyasError
 
-SCREEN_TEXTS, SCREEN_STEPS = 4, 1
+SCREEN_TEXTS, SCREEN_STEPS = 4, 2
 FINALISTS = 4
 CAUSES = 3  # different causes that are repaired at most
 CHANGES = 8  # changes at most
 LEVEL = 0.99  # of the interval that must not hold zero: many candidates are tried
 LEAST = 0.0008  # of closeness: below it a gain is no news even if it is real
+LEAST_TAU = 0.01  # that all repairs together must give back
+LEAST_TAU_OF_A_WEAK_ONE = 0.02  # where drafts stay rare, and chance is a larger part of them
+WEAK = 1.2  # tau below which nothing is repaired
+LEAST_TEXTS = 8  # of fewer, all gain from one change in 2^texts by chance: too often at `LEVEL`
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +65,10 @@ class Step:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sweep:
-    """The repaired reading and how it was found; `last` are the finalists that were not taken."""
+    """The repaired reading and how it was found; `last` are the finalists that were not taken.
+
+    `thin` says why what looked better is not taken for a repair, where that is so.
+    """
 
     start: Chains
     steps: tuple[Step, ...]
@@ -69,6 +76,7 @@ class Sweep:
     chains: Chains
     last: tuple[Trial, ...]
     tried: int
+    thin: str | None = None
 
     @property
     def causes(self) -> tuple[CauseId, ...]:
@@ -77,9 +85,19 @@ class Sweep:
 
 
 def sweep(start: Variant, bench: Bench, steps: int, say: Say) -> Sweep:
-    """Takes the best single change as long as one drafts better beyond chance."""
+    """Takes the best single change as long as one drafts better beyond chance.
+
+    What is repaired so must show in tau at the end: a drafter that stays as weak as it was has
+    another fault, or none.
+    """
     evidence, target = bench.evidence, bench.target
     now = chains(built(start, target), evidence, steps, shift=start.shift, every=True)
+    if len(evidence.texts) < LEAST_TEXTS:
+        few = (
+            f"{len(evidence.texts)} texts cannot tell readings apart: no other reading was tried;"
+            f" give at least {LEAST_TEXTS} prompts"
+        )
+        return Sweep(start=now, steps=(), end=start, chains=now, last=(), tried=0, thin=few)
     found: list[Step] = []
     variant, first, tried = start, now, 0
     last: tuple[Trial, ...] = ()
@@ -97,7 +115,32 @@ def sweep(start: Variant, bench: Bench, steps: int, say: Say) -> Sweep:
             break
         found.append(step)
         variant, now = step.taken.change.variant, step.taken.chains
-    return Sweep(start=first, steps=tuple(found), end=variant, chains=now, last=last, tried=tried)
+    thin = _thin(found, first, now)
+    if thin is not None:
+        last = tuple(trial for step in found for trial in step.trials)
+        found, variant, now = [], start, first
+    return Sweep(
+        start=first,
+        steps=tuple(found),
+        end=variant,
+        chains=now,
+        last=last,
+        tried=tried,
+        thin=thin,
+    )
+
+
+def _thin(found: Sequence[Step], first: Chains, now: Chains) -> str | None:
+    """Why the changes in `found`, which lead from `first` to `now`, repair nothing."""
+    gained = now.expected_tau - first.expected_tau
+    least = LEAST_TAU_OF_A_WEAK_ONE if now.expected_tau < WEAK else LEAST_TAU
+    if not found or gained >= least:
+        return None
+    what = "; ".join(step.taken.change.what for step in found)
+    return (
+        f"closer, but no repair ({what}): tau {first.expected_tau:.2f} becomes"
+        f" {now.expected_tau:.2f}"
+    )
 
 
 def _round(

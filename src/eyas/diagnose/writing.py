@@ -20,8 +20,7 @@ if TYPE_CHECKING:
 
 def written(case: Case, speed: Speed | None) -> Diagnosis:
     """The diagnosis of `case`, with `none` as its cause where nothing was found."""
-    tried = 0 if case.swept is None else case.swept.tried
-    nothing = [f"{tried} other readings were tried, and none drafts better beyond chance"]
+    nothing = [_fruitless(case.swept)]
     if not case.served.runs:
         nothing.append("no engine was judged: this is about the files alone")
     causes = ranked(case.causes) or (
@@ -54,6 +53,14 @@ def written(case: Case, speed: Speed | None) -> Diagnosis:
         speed=sentence,
         notes=tuple(case.notes),
     )
+
+
+def _fruitless(swept: Sweep | None) -> str:
+    """What the sweep says where nothing is blamed."""
+    if swept is not None and not swept.tried and swept.thin is not None:
+        return swept.thin
+    tried = 0 if swept is None else swept.tried
+    return f"{tried} other readings were tried, and none drafts better beyond chance"
 
 
 def measure(label: str, found: Chains) -> Measure:
