@@ -145,7 +145,7 @@ def convert(
     asked = launch_of(launch)
     as_json = format is Plainness.JSON
     if dry_run:
-        plan = converting.plan(checkpoint, goal, target=facts, launch=asked, wishes=wishes)
+        plan = converting.plan(checkpoint, goal, target=facts, launch=asked, wishes=wishes, out=out)
         result(plan.json() if as_json else plan.text())
         hint("the same command without --dry-run")
         return
@@ -185,4 +185,9 @@ def _pruning(
             hint="give --draft-vocab with either --counts or --corpus",
         )
     found = read_counts(files[0]) if counts is not None else count_corpus(files[0], target)
-    return Pruning(size=size, counts=found, always=() if target is None else end_ids(target))
+    return Pruning(
+        size=size,
+        counts=found,
+        always=() if target is None else end_ids(target),
+        source=("--corpus" if counts is None else "--counts", str(files[0])),
+    )
