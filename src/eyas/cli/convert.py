@@ -15,6 +15,7 @@ from eyas.cli.options import (
     FormatOption,
     LaunchOption,
     Plainness,
+    QuietOption,
     TargetOption,
     launch_of,
     target_of,
@@ -110,9 +111,7 @@ def convert(
         typer.Option("--dry-run", help="Print the plan and write nothing.", rich_help_panel=OUTPUT),
     ] = False,
     format: FormatOption = Plainness.HUMAN,  # noqa: A002 - the option's name
-    quiet: Annotated[
-        bool, typer.Option("--quiet", "-q", help="No progress.", rich_help_panel=OUTPUT)
-    ] = False,
+    quiet: QuietOption = False,
 ) -> None:
     """Write a drafter so that an engine computes exactly what was trained, or refuse.
 

@@ -19,6 +19,7 @@ from eyas.cli.options import (
     FormatOption,
     LaunchOption,
     Plainness,
+    QuietOption,
     launch_of,
 )
 from eyas.cli.output import hint, remark, result, style_of
@@ -104,9 +105,7 @@ def diagnose(
         ),
     ] = None,
     form: FormatOption = Plainness.HUMAN,
-    quiet: Annotated[
-        bool, typer.Option("--quiet", "-q", help="No progress.", rich_help_panel=OUTPUT)
-    ] = False,
+    quiet: QuietOption = False,
     color: ColorOption = Color.AUTO,
 ) -> None:
     """Find where acceptance was lost: the cause, what it costs in tau, and what to type.
