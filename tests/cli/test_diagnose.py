@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,8 @@ from eyas.checkpoint import open_checkpoint
 from eyas.cli import main
 from eyas.data.prompts import OWN_PROMPTS
 from eyas.demo.views import flatten
+from eyas.diagnose.causes import CauseId
+from eyas.diagnose.wording import command
 
 Captured = pytest.CaptureFixture[str]
 OLD, NEW = "sglang@0.5.10.post1", "sglang@0.5.23"
@@ -75,8 +78,42 @@ def test_a_sound_drafter_is_not(flat: Path, smollm2: Path, prompts: Path, capsys
     assert code == 0, out
     assert out.startswith("As trained this drafter gives tau ")
     assert "Nothing is blamed: 3 texts cannot tell readings apart" in out.partition("\n")[0]
-    assert err.startswith("next: eyas eval ")
-    assert err.count("\n") == 1
+    assert err == f"next: eyas eval {flat} --target {smollm2} --prompts FILE\n"
+
+
+def test_commands_repeat_what_was_typed(
+    flat: Path,
+    smollm2: Path,
+    prompts: Path,
+    tmp_path: Path,
+    capsys: Captured,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    (tmp_path / "my draft").symlink_to(flat)
+    (tmp_path / "the target").symlink_to(smollm2)
+    monkeypatch.chdir(tmp_path)
+    asked = ("./my draft", "--engine", NEW, "--prompts", prompts, "--no-values", "--quiet")
+    for typed, quoted in (("./the target", "'./the target'"), ("smollm2", "smollm2")):
+        code, out, err = run(capsys, *asked, "--target", typed)
+        assert code == 0, out
+        assert err == f"next: eyas eval './my draft' --target {quoted} --prompts FILE\n"
+    asked = ("./my draft", "--engine", OLD, "--prompts", prompts, "--no-values", "--format", "json")
+    code, out, _ = run(capsys, *asked, "--target", "./the target", "--report", "why.html")
+    document = json.loads(out)
+    assert (code, document["target"]) == (1, "./the target")
+    again = shlex.split(document["causes"][0]["command"])
+    assert again[:3] == ["eyas", "convert", "./my draft"]
+    assert again[4:] == ["--to", OLD, "--target", "./the target"]
+    assert main(again[1:]) == 0
+    assert "./the target" in Path("why.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("cause", CauseId)
+def test_every_command_is_quoted(cause: CauseId) -> None:
+    said = command(cause, None, draft="./a b", target="./c d", config="config.json")
+    assert said
+    assert "./a b" not in said.replace("'./a b'", "")
+    assert "./c d" not in said.replace("'./c d'", "")
 
 
 @pytest.mark.parametrize(

@@ -40,7 +40,7 @@ def test_they_are_kept_and_made_again_where_the_file_is_broken(
     (file,) = (tmp_path / "diagnose").iterdir()
     os.truncate(file, 100)
     assert texts_of(bench.target, few_prompts, silent) == first
-    assert made == [5, 5]
+    assert made == [8, 8]
 
 
 def test_other_prompts_are_other_answers(

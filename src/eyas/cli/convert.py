@@ -15,6 +15,7 @@ from eyas.cli.options import (
     FormatOption,
     LaunchOption,
     Plainness,
+    QuietOption,
     TargetOption,
     launch_of,
     target_of,
@@ -110,9 +111,7 @@ def convert(
         typer.Option("--dry-run", help="Print the plan and write nothing.", rich_help_panel=OUTPUT),
     ] = False,
     format: FormatOption = Plainness.HUMAN,  # noqa: A002 - the option's name
-    quiet: Annotated[
-        bool, typer.Option("--quiet", "-q", help="No progress.", rich_help_panel=OUTPUT)
-    ] = False,
+    quiet: QuietOption = False,
 ) -> None:
     """Write a drafter so that an engine computes exactly what was trained, or refuse.
 
@@ -145,7 +144,7 @@ def convert(
     asked = launch_of(launch)
     as_json = format is Plainness.JSON
     if dry_run:
-        plan = converting.plan(checkpoint, goal, target=facts, launch=asked, wishes=wishes)
+        plan = converting.plan(checkpoint, goal, target=facts, launch=asked, wishes=wishes, out=out)
         result(plan.json() if as_json else plan.text())
         hint("the same command without --dry-run")
         return
@@ -185,4 +184,9 @@ def _pruning(
             hint="give --draft-vocab with either --counts or --corpus",
         )
     found = read_counts(files[0]) if counts is not None else count_corpus(files[0], target)
-    return Pruning(size=size, counts=found, always=() if target is None else end_ids(target))
+    return Pruning(
+        size=size,
+        counts=found,
+        always=() if target is None else end_ids(target),
+        source=("--corpus" if counts is None else "--counts", str(files[0])),
+    )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from eyas.cli.options import OUTPUT, Color, ColorOption
+from eyas.cli.options import OUTPUT, Color, ColorOption, QuietOption
 from eyas.cli.output import hint, result, style_of
 
 if TYPE_CHECKING:
@@ -33,9 +33,7 @@ def demo(
             rich_help_panel=OUTPUT,
         ),
     ] = None,
-    quiet: Annotated[
-        bool, typer.Option("--quiet", "-q", help="No progress.", rich_help_panel=OUTPUT)
-    ] = False,
+    quiet: QuietOption = False,
     color: ColorOption = Color.AUTO,
 ) -> None:
     """Watch a drafter draft, lose its layer, and get it back.

@@ -19,6 +19,7 @@ from eyas.cli.options import (
     FormatOption,
     LaunchOption,
     Plainness,
+    QuietOption,
     launch_of,
 )
 from eyas.cli.output import hint, remark, result, style_of
@@ -26,7 +27,7 @@ from eyas.cli.running import RUN, StepsOption, TargetToRun
 from eyas.errors import UsageError
 
 if TYPE_CHECKING:
-    from eyas.checkpoint import Checkpoint
+    from eyas.checkpoint import Checkpoint, TargetFacts
     from eyas.checks.render import Style
     from eyas.diagnose.outcome import Diagnosis
     from eyas.engines import EngineRef, Launch
@@ -104,9 +105,7 @@ def diagnose(
         ),
     ] = None,
     form: FormatOption = Plainness.HUMAN,
-    quiet: Annotated[
-        bool, typer.Option("--quiet", "-q", help="No progress.", rich_help_panel=OUTPUT)
-    ] = False,
+    quiet: QuietOption = False,
     color: ColorOption = Color.AUTO,
 ) -> None:
     """Find where acceptance was lost: the cause, what it costs in tau, and what to type.
@@ -156,7 +155,7 @@ def diagnose(
             say=say,
         )
     if report is not None:
-        _write_page(report, found, _landing(checkpoint, ref, setting, found.target))
+        _write_page(report, found, bench.facts, _landing(checkpoint, ref, setting, bench.facts))
     if form is Plainness.JSON:
         result(_document(found))
     else:
@@ -194,26 +193,25 @@ def _finite(value: Any) -> Any:
 
 
 def _landing(
-    checkpoint: Checkpoint, ref: EngineRef | None, launch: Launch, target: str
+    checkpoint: Checkpoint, ref: EngineRef | None, launch: Launch, target: TargetFacts
 ) -> Landing | None:
     """What the engine loads, where one was named and it loads anything."""
     from eyas import engines
-    from eyas.checkpoint import open_target
     from eyas.errors import NotADrafterError
     from eyas.spec import Served
 
     if ref is None:
         return None
     try:
-        view = engines.read(ref, checkpoint, target=open_target(target), launch=launch)
+        view = engines.read(ref, checkpoint, target=target, launch=launch)
     except NotADrafterError:  # a cause by now
         return None
     return view.landing if isinstance(view, Served) else None
 
 
-def _write_page(file: Path, found: Diagnosis, landing: Landing | None) -> None:
+def _write_page(file: Path, found: Diagnosis, target: TargetFacts, landing: Landing | None) -> None:
     from eyas.diagnose.page import page, write
     from eyas.model.load import load_tokenizer
 
-    tokenizer = load_tokenizer(found.target)
+    tokenizer = load_tokenizer(target.directory)
     write(file, page(found, lambda ids: str(tokenizer.decode(list(ids))), landing))

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from eyas.cli.options import OUTPUT
+from eyas.cli.options import QuietOption
 from eyas.cli.output import hint, result
 from eyas.errors import UsageError
 
@@ -29,9 +29,7 @@ def engine(
         str | None,
         typer.Option("--version", metavar="VERSION", help="The one that eyas was tried with."),
     ] = None,
-    quiet: Annotated[
-        bool, typer.Option("--quiet", "-q", help="No progress.", rich_help_panel=OUTPUT)
-    ] = False,
+    quiet: QuietOption = False,
 ) -> None:
     """Install an engine beside eyas, for `eyas probe` to ask it, or list what is installed.
 

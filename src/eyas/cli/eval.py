@@ -17,6 +17,7 @@ from eyas.cli.options import (
     FormatOption,
     LaunchOption,
     Plainness,
+    QuietOption,
     launch_of,
 )
 from eyas.cli.output import hint, result, style_of
@@ -110,9 +111,7 @@ def eval(  # noqa: A001 - the command's name; nothing here evaluates strings
         ),
     ] = None,
     form: FormatOption = Plainness.HUMAN,
-    quiet: Annotated[
-        bool, typer.Option("--quiet", "-q", help="No progress.", rich_help_panel=OUTPUT)
-    ] = False,
+    quiet: QuietOption = False,
     color: ColorOption = Color.AUTO,
 ) -> None:
     """Measure acceptance: tau by category with intervals, and the rate at each draft position.

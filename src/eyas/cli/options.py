@@ -56,6 +56,9 @@ ColorOption = Annotated[
 FormatOption = Annotated[
     Plainness, typer.Option("--format", help="For a reader or a program.", rich_help_panel=OUTPUT)
 ]
+QuietOption = Annotated[
+    bool, typer.Option("--quiet", "-q", help="No progress.", rich_help_panel=OUTPUT)
+]
 
 
 def target_of(location: str | None, checkpoint: Checkpoint) -> TargetFacts | None:

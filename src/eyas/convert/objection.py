@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from shlex import quote
 
 from eyas.checks.fold import merge_numbers
+from eyas.convert.elsewhere import ask
 from eyas.convert.goal import DialectGoal, Goal
 from eyas.errors import ConversionError, TargetNeededError, UnjudgedError
 from eyas.spec import Stage
@@ -55,9 +57,8 @@ def refusal(location: str, attempts: Sequence[Attempt], goal: Goal) -> Conversio
     What the engine makes of a written drafter says more than why another way cannot be written,
     unless the engine cannot even parse that form: then the first way in order tells it.
     """
-    elsewhere = f"serve it on another engine; ask: eyas check {location} --engine ENGINE@VERSION"
-    if isinstance(goal, DialectGoal):
-        elsewhere = f"look at what it says of itself: eyas inspect {location}"
+    look = f"look at what it says of itself: eyas inspect {quote(location)}"
+    elsewhere = look if isinstance(goal, DialectGoal) else ask(location)
     written = [attempt.against for attempt in attempts if attempt.against]
     parsed = [found for found in written if all(o.stage is not Stage.CONFIG for o in found)]
     first = min(attempts, key=lambda attempt: attempt.order)
@@ -78,7 +79,7 @@ def refusal(location: str, attempts: Sequence[Attempt], goal: Goal) -> Conversio
         elif all(objection.unstated for objection in real):
             hint = f"state {real[0].unstated}, if the drafter has that limit"
         elif any(objection.in_drafter for objection in real):
-            hint = f"look at what it says of itself: eyas inspect {location}"
+            hint = look
         else:
             hint = elsewhere
     does = "reads" if isinstance(goal, DialectGoal) else "computes"

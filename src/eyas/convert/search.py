@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
+from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 from eyas.checkpoint import Format
@@ -245,7 +246,7 @@ def _require_judged(trained: Trained, goal: Goal) -> None:
     location = trained.checkpoint.location
     raise UnjudgedError(
         f"{location} cannot be shown to be exact on {goal}: {trained.spec.unjudged}",
-        hint=f"look at what it says of itself: eyas inspect {location}",
+        hint=f"look at what it says of itself: eyas inspect {quote(location)}",
     )
 
 

@@ -48,5 +48,20 @@ class Wishes:
             material = without_own_head(material, target)
         return material if self.dtype is None else with_dtype(material, self.dtype)
 
+    def options(self) -> tuple[str, ...]:
+        """The words of `eyas convert` that say this."""
+        pairs: list[tuple[str, str]] = []
+        if self.embedding is not Share.KEEP:
+            pairs.append(("--embedding", self.embedding.value))
+        if self.head is not Share.KEEP:
+            pairs.append(("--head", self.head.value))
+        if self.dtype is not None:
+            pairs.append(("--dtype", self.dtype))
+        if self.pruning is not None:
+            pairs += [("--draft-vocab", str(self.pruning.size)), self.pruning.source]
+        if self.shard_bytes is not None:
+            pairs.append(("--shard-size", str(self.shard_bytes)))
+        return tuple(word for pair in pairs for word in pair)
+
 
 NO_WISHES = Wishes()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
@@ -22,7 +22,10 @@ def silent(what: str) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bench:
-    """What is made once a target, however many drafters are diagnosed on it."""
+    """What is made once a target, however many drafters are diagnosed on it.
+
+    `facts` has the location that was typed, which commands repeat, and the directory that is read.
+    """
 
     target: Target
     facts: TargetFacts
@@ -37,4 +40,5 @@ def open_bench(location: str | Path, prompts: Path | None = None, say: Say = sil
     directory = target_directory(location)
     say(f"loading {location}")
     target = load_target(directory, dtype=torch.float32)
-    return Bench(target=target, facts=open_target(directory), evidence=gather(target, prompts, say))
+    facts = replace(open_target(directory), location=str(location))
+    return Bench(target=target, facts=facts, evidence=gather(target, prompts, say))

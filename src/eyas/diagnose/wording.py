@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from shlex import quote
+
 from eyas.checks import Report
 from eyas.diagnose.causes import RULES, CauseId
 
@@ -50,9 +52,9 @@ SENTENCES: dict[CauseId, str] = {
 _AGAIN = "export the drafter again from the training run"
 _ADVICE: dict[CauseId, str] = {
     CauseId.WEAK_DRAFTER: "train it longer, on the target's own answers",
-    CauseId.ENGINE: "compare with graphs off and at batch 1; report it with: eyas eval {draft}",
+    CauseId.ENGINE: "compare with graphs off and at batch 1; report it with: {measure}",
     CauseId.ENGINE_COST: "look at graphs, tree width and the attention backend",
-    CauseId.NONE: "eyas eval {draft} --target {target}",
+    CauseId.NONE: "{measure}",
     CauseId.EMBEDDING_WRONG: "write the target's embedding into {draft}, or leave it out",
 }
 _OF_WEIGHTS = frozenset(
@@ -73,13 +75,18 @@ _OF_WEIGHTS = frozenset(
 
 
 def command(cause: CauseId, report: Report | None, *, draft: str, target: str, config: str) -> str:
-    """What to type against `cause`: what a rule advises, or where to correct it."""
+    """What to type against `cause`: what a rule advises, or where to correct it.
+
+    `draft` and `target` are as the user typed them, and are quoted for a shell here.
+    """
+    draft, target = quote(draft), quote(target)
     for code in RULES.get(cause, ()):
         for finding in () if report is None else report.findings:
             if finding.code == code:
                 return finding.help
     if cause in _ADVICE:
-        return _ADVICE[cause].format(draft=draft, target=target)
+        measure = f"eyas eval {draft} --target {target} --prompts FILE"
+        return _ADVICE[cause].format(draft=draft, measure=measure)
     if cause in _OF_WEIGHTS:
         return f"{_AGAIN}, then: eyas check {draft} --values"
     return f"correct it in {config}, then: eyas check {draft} --target {target}"

@@ -19,11 +19,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pruning:
-    """How many tokens are kept, by which counts of the target's ids, and which in any case."""
+    """How many tokens are kept, by which counts of the target's ids, and which in any case.
+
+    `source` is how the counts are given to `eyas convert`, for a command that repeats them.
+    """
 
     size: int
     counts: Mapping[int, float]
     always: Iterable[int] = ()
+    source: tuple[str, str] = ("--counts", "FILE")
 
 
 def pruned(material: Material, pruning: Pruning, target: TargetFacts | None) -> Material:
