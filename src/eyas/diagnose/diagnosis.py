@@ -208,9 +208,8 @@ class Case:
     ) -> None:
         court = self.court
         self._blame_files(files, sound)
-        spoiled = bool(files.faults) or any(not content.noise for content in held)
-        broken = spoiled and sound.expected_tau < WEAK
-        for found in of_contents(held, ideal, sound, self.bench, court, broken=broken):
+        lacking = bool(files.faults)
+        for found in of_contents(held, ideal, sound, self.bench, court, lacking=lacking):
             if isinstance(found, str):
                 self.notes.append(found)
             else:

@@ -10,7 +10,7 @@ from eyas.diagnose.chains import Chains, chains
 from eyas.diagnose.change import with_facts
 from eyas.diagnose.contents import Content
 from eyas.diagnose.ranking import Court
-from eyas.diagnose.sweep import LEVEL
+from eyas.diagnose.sweep import LEVEL, WEAK
 from eyas.diagnose.variant import Variant, built
 
 SUSPECT = 0.01  # the score of what is suspected, and not shown by a replay
@@ -24,21 +24,26 @@ def of_contents(
     bench: Bench,
     court: Court,
     *,
-    broken: bool,
+    lacking: bool,
 ) -> Iterator[Cause | str]:
     """A cause for each content that no training leaves, or a note for one that drafts need.
 
-    `ideal` is the reading that was repaired as far as it could be, and `sound` what it drafts;
-    where it is `broken` for want of other matrices, nothing can be said of what only looks idle.
+    `ideal` is the reading that was repaired as far as it could be, and `sound` what it drafts.
+    Where that is next to nothing, and matrices are `lacking` or spoiled for certain, nothing can
+    be said of what only looks idle.
     """
+    findings = () if court.report is None else court.report.findings
+    spoiled = lacking or any(not content.noise for content in held)
+    spoiled = spoiled or any(finding.code in _OF_RULES for finding in findings)
+    unsure = spoiled and sound.expected_tau < WEAK
     for content in held:
-        if content.noise and broken:
+        if content.noise and unsure:
             yield f"{content.role} looks like noise, but too much else is missing to be sure"
         elif content.noise and _needed(content.role, ideal, sound, bench):
             yield f"{content.role} looks like noise, but drafts are worse without it"
         else:
             yield court.static(content.cause, f"{content.role}: {content.what}")
-    for finding in () if court.report is None else court.report.findings:
+    for finding in findings:
         if finding.code in _OF_RULES:
             yield court.static(_OF_RULES[finding.code], finding.message)
 
