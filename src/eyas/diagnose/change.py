@@ -15,13 +15,17 @@ KEY = "diagnose"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """A candidate: `what` says what it has instead; facets and roles are those it touches."""
+    """A candidate: `what` says what it has instead; facets and roles are those it touches.
+
+    `proven` by the matrices themselves, whether or not it brings tau back.
+    """
 
     cause: CauseId
     what: str
     variant: Variant
     facets: frozenset[str] = frozenset()
     roles: frozenset[str] = frozenset()
+    proven: bool = False
 
     @property
     def undoing(self) -> Difference:

@@ -15,6 +15,8 @@ from eyas.spec import Ownership
 
 _ITERATIONS = 24
 _SMALLEST = 48  # rows or columns: of less the edge of noise is too blurred
+_SMALL = 256  # below it training may stay under the edge: its spread must be one of a start too
+_START, _NEAR_START = (0.02, 0.01, 0.006), 0.03  # spreads that configs state, and how near is it
 _COPY = 0.5  # the median cosine of an embedding's rows to the target's, below which it is no copy
 
 
@@ -64,6 +66,8 @@ def _content(role: str, held: Tensor) -> Content | None:
         return Content(cause=cause, role=role, what=f"{held.numel()} zeros")
     if held.ndim != 2 or embedding or min(held.shape) < _SMALLEST:
         return None
+    if min(held.shape) < _SMALL and not _spread_of_a_start(held):
+        return None
     excess = strongest_direction(held)
     if excess > _noise_limit(min(held.shape)):
         return None
@@ -90,7 +94,19 @@ def strongest_direction(matrix: Tensor) -> float:
 
 def _noise_limit(smaller: int) -> float:
     """How far above the edge chance goes: it falls with the 2/3 power of the size (Tracy-Widom)."""
-    return 1.0 + 1.2 * math.pow(smaller, -2 / 3)
+    return 1.0 + math.pow(smaller, -2 / 3)
+
+
+def _spread_of_a_start(held: Tensor) -> bool:
+    """Whether its spread is one that matrices are begun with.
+
+    torch's Linear (1 / √(3 inputs)), Xavier, LeCun, He, and what configs state.
+    """
+    rows, columns = held.shape
+    by_size = (1 / (3 * columns), 2 / (rows + columns), 1 / columns, 2 / columns)
+    starts = (*_START, *(math.sqrt(variance) for variance in by_size))
+    spread = float(held.float().square().mean().sqrt())
+    return any(abs(spread / start - 1) < _NEAR_START for start in starts)
 
 
 def _likeness(mine: Tensor, theirs: Tensor) -> float | None:

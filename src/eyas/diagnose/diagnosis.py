@@ -18,12 +18,13 @@ from eyas.diagnose.chains import Chains, chains
 from eyas.diagnose.contents import Content, contents
 from eyas.diagnose.difference import Difference
 from eyas.diagnose.outcome import Diagnosis
-from eyas.diagnose.ranking import Court
+from eyas.diagnose.ranking import Court, with_refusal
 from eyas.diagnose.reading import Declared, declared
 from eyas.diagnose.serving import ServedRun, serve
 from eyas.diagnose.speed import Speed, decompose
-from eyas.diagnose.suspicion import SUSPECT, of_contents, of_rope
-from eyas.diagnose.sweep import WEAK, Step, Sweep, sweep
+from eyas.diagnose.suspicion import SUSPECT, lost_for_good, needed, of_contents, of_map, of_rope
+from eyas.diagnose.sweep import Sweep, sweep
+from eyas.diagnose.trial import WEAK, Step
 from eyas.diagnose.variant import Variant, built
 from eyas.diagnose.writing import written
 from eyas.engines import EngineRef, Launch
@@ -128,18 +129,25 @@ class Case:
             self.served = serve(view, str(self.ref), *arguments)
         if self.served.note is not None:
             self.notes.append(self.served.note)
-        ideal, sound = start, now
-        if not self._explained():
-            self.say("trying other readings")
-            self.swept = sweep(start, self.bench, self.steps, self.say)
-            ideal, sound = self.swept.end, self.swept.chains
-            if self.swept.thin is not None:
-                self.notes.append(self.swept.thin)
-        self._price(ideal, sound, start, now)
         held: tuple[Content, ...] = ()
         if self.values:
             roles = frozenset(RoleTensors(self.checkpoint).roles) - files.absent
             held = contents(start, self.bench.target, roles)
+        gone = lost_for_good(files.faults, held, self.report) or any(
+            content.noise and not needed(content.role, start, now, self.bench) for content in held
+        )
+        ideal, sound = start, now
+        if not self._explained():
+            self.say("trying other readings")
+            self.swept = sweep(start, self.bench, self.steps, self.say, proven_alone=gone)
+            ideal, sound = self.swept.end, self.swept.chains
+            if self.swept.thin is not None:
+                self.notes.append(self.swept.thin)
+            if gone:
+                self.notes.append(
+                    "no other reading was tried: with so much gone no replay can tell them apart"
+                )
+        self._price(ideal, sound, start, now)
         self._blame(files, held, now, ideal, sound)
 
     def _engine(self) -> Served | None:
@@ -208,8 +216,8 @@ class Case:
     ) -> None:
         court = self.court
         self._blame_files(files, sound)
-        lacking = bool(files.faults)
-        for found in of_contents(held, ideal, sound, self.bench, court, lacking=lacking):
+        spoiled = bool(files.faults) or lost_for_good((), held, self.report)
+        for found in of_contents(held, ideal, sound, self.bench, court, spoiled=spoiled):
             if isinstance(found, str):
                 self.notes.append(found)
             else:
@@ -223,6 +231,9 @@ class Case:
                 self.causes.append(court.priced(priced, crash=self.served.refusal is not None))
             elif priced.part.engine:
                 self.notes.append(f"no round feels it: {priced.part.difference.what}")
+        if sound.expected_tau < WEAK:
+            self.causes += of_map(court)
+        self.causes = list(with_refusal(self.causes))
         if not self.causes:
             self.causes += of_rope(files.variant, now, self.bench, court)
         if not self.causes and now.expected_tau < WEAK:

@@ -104,6 +104,7 @@ def _other_form(variant: Variant, rows: int, sample: Tensor, best: Tensor) -> Ch
                 f" as {variant.spec.vocab_map.value}",
                 variant=with_facts(variant, vocab_map=form),
                 facets=frozenset({MAP}),
+                proven=True,
             )
     return None
 
@@ -122,6 +123,7 @@ def _change(variant: Variant, mapped: Tensor, ids_V: Tensor, *, permuted: bool) 
             what=f"{told}, which the map has elsewhere: the rows are in another order",
             variant=variant.with_state({"lm_head.weight": head}),
             roles=frozenset({"lm_head.weight"}),
+            proven=True,
         )
     lost = "d2t" not in variant.state
     offsets = ids_V - torch.arange(len(ids_V))
@@ -132,4 +134,5 @@ def _change(variant: Variant, mapped: Tensor, ids_V: Tensor, *, permuted: bool) 
         variant=replace(changed, state={**variant.state, "d2t": offsets}),
         facets=frozenset({MAP}),
         roles=frozenset({"d2t"}),
+        proven=True,
     )

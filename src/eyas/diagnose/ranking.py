@@ -10,7 +10,7 @@ from eyas.decode.interval import Estimate
 from eyas.diagnose.ablation import Price
 from eyas.diagnose.causes import Cause, CauseId, Stage
 from eyas.diagnose.outcome import estimate_text
-from eyas.diagnose.sweep import Step
+from eyas.diagnose.trial import Step
 from eyas.diagnose.wording import SENTENCES, command, places
 
 # What cannot be priced comes before what can: the engine that does not start before all.
@@ -128,6 +128,18 @@ def _explains(cause: CauseId, refusal: str | None) -> bool:
     words = ("boundar", "layer id", "layer_id", "captur")
     named = refusal is not None and any(word in refusal for word in words)
     return cause is CauseId.BOUNDARIES and named
+
+
+def with_refusal(causes: Sequence[Cause]) -> tuple[Cause, ...]:
+    """`causes` without a refusal that the first of the others explains, which then says it too."""
+    refusals = [cause for cause in causes if cause.id is CauseId.REFUSED]
+    others = [cause for cause in causes if cause.id is not CauseId.REFUSED]
+    first = max(others, key=lambda cause: cause.score, default=None)
+    if first is None or not refusals or first.score <= _REFUSED:
+        return tuple(causes)
+    said = tuple(line for refusal in refusals for line in refusal.evidence)
+    explained = replace(first, evidence=tuple(dict.fromkeys((*first.evidence, *said))))
+    return tuple(explained if cause is first else cause for cause in others)
 
 
 def ranked(causes: Iterable[Cause]) -> tuple[Cause, ...]:

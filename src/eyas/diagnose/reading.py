@@ -80,8 +80,8 @@ def declared(checkpoint: Checkpoint, target: Target) -> Declared:
     missing = [role for role in absent if role not in held and role not in unread]
     faults += [Fault(cause=p.cause, what=f"not in the files: {p.what}")
                for p in by_cause(missing, shapes)]  # fmt: skip
-    neutral = {role: _neutral(role, shapes[role]) for role in absent}
-    state = in_dtype({**{r: h for r, h in held.items() if r != "t2d"}, **neutral}, target)
+    holes = {role: neutral(role, shapes[role]) for role in absent}
+    state = in_dtype({**{r: h for r, h in held.items() if r != "t2d"}, **holes}, target)
     if "d2t" in shapes:
         wrong = fault_of_map(state["d2t"], spec.vocab_map.value, len(target.embedding_VH))
         if wrong is not None:
@@ -117,7 +117,8 @@ def _held(checkpoint: Checkpoint) -> tuple[dict[str, Tensor], dict[str, str]]:
     return held, unread
 
 
-def _neutral(role: str, shape: tuple[int, ...]) -> Tensor:
+def neutral(role: str, shape: tuple[int, ...]) -> Tensor:
+    """What does least in a matrix's place: ones in a norm, zeros elsewhere."""
     return torch.ones(shape) if "norm" in role else torch.zeros(shape)
 
 

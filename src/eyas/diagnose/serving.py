@@ -9,8 +9,8 @@ from eyas.diagnose.ablation import Part
 from eyas.diagnose.bench import Bench
 from eyas.diagnose.chains import Chains, chains
 from eyas.diagnose.difference import Fillings, by_cause, differences
-from eyas.diagnose.reading import as_served
-from eyas.diagnose.variant import Variant, built
+from eyas.diagnose.reading import as_served, neutral
+from eyas.diagnose.variant import Variant, built, in_dtype
 from eyas.errors import EngineError, TargetError, UnsupportedError
 from eyas.model.served import Fill
 from eyas.spec import Eagle3Spec, Initialisation, Landing, Served, Unfilled
@@ -88,11 +88,21 @@ def _left_to_chance(landing: Landing) -> frozenset[str]:
 
 
 def _unrun(view: Served, start: Variant, bench: Bench) -> tuple[Part, ...]:
-    """The differences of a drafter that cannot be run as served: facets, and what is lost."""
+    """The differences of a drafter that cannot be run as served: facets, and what is lost.
+
+    What is lost is priced as the best that memory may hold: zeros, and norms that do nothing.
+    """
     if not isinstance(view.spec, Eagle3Spec):
         return ()
     other = Variant(spec=view.spec, state=start.state)
     found = list(differences(start, other, bench.target))
     lost = Fillings.of(view.landing).unfilled & start.state.keys()
-    found += by_cause(lost, start.state)
-    return tuple(Part(difference=part, source=other, engine=True) for part in found)
+    holes = {role: neutral(role, tuple(start.state[role].shape)) for role in lost}
+    emptied = start.with_state(in_dtype(holes, bench.target))
+    return (
+        *(Part(difference=part, source=other, engine=True) for part in found),
+        *(
+            Part(difference=part, source=emptied, engine=True, unwritten=True)
+            for part in by_cause(lost, start.state)
+        ),
+    )

@@ -4,17 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from eyas.checks import Finding, Report
 from eyas.diagnose.bench import Bench
 from eyas.diagnose.causes import Cause, CauseId, Stage
 from eyas.diagnose.chains import Chains, chains
 from eyas.diagnose.change import with_facts
 from eyas.diagnose.contents import Content
 from eyas.diagnose.ranking import Court
-from eyas.diagnose.sweep import LEVEL, WEAK
+from eyas.diagnose.reading import Fault
+from eyas.diagnose.trial import LEVEL
 from eyas.diagnose.variant import Variant, built
 
 SUSPECT = 0.01  # the score of what is suspected, and not shown by a replay
+DOUBTFUL = 0.02  # of what the numbers show, beside something that makes every replay fail
 _OF_RULES = {"W903": CauseId.WEIGHTS_REPEATED}
+_GONE = {
+    CauseId.LAYER_LOST,
+    CauseId.FUSION_LOST,
+    CauseId.MATRIX_LOST,
+    CauseId.HEAD_LOST,
+    CauseId.UNSCALED,
+}  # with norms, a drafter still drafts
 
 
 def of_contents(
@@ -24,28 +34,50 @@ def of_contents(
     bench: Bench,
     court: Court,
     *,
-    lacking: bool,
+    spoiled: bool,
 ) -> Iterator[Cause | str]:
     """A cause for each content that no training leaves, or a note for one that drafts need.
 
     `ideal` is the reading that was repaired as far as it could be, and `sound` what it drafts.
-    Where that is next to nothing, and matrices are `lacking` or spoiled for certain, nothing can
-    be said of what only looks idle.
+    Where something is `spoiled` for certain, what only looks idle comes after all else: no replay
+    can tell then.
     """
-    findings = () if court.report is None else court.report.findings
-    spoiled = lacking or any(not content.noise for content in held)
-    spoiled = spoiled or any(finding.code in _OF_RULES for finding in findings)
-    unsure = spoiled and sound.expected_tau < WEAK
     for content in held:
-        if content.noise and unsure:
-            yield f"{content.role} looks like noise, but too much else is missing to be sure"
-        elif content.noise and _needed(content.role, ideal, sound, bench):
+        what = f"{content.role}: {content.what}"
+        if not content.noise:
+            yield court.static(content.cause, what)
+        elif needed(content.role, ideal, sound, bench):
             yield f"{content.role} looks like noise, but drafts are worse without it"
+        elif spoiled:
+            doubt = "too much else is spoiled for a replay to be sure of it"
+            yield court.cause(content.cause, Stage.STATIC, [what, doubt], score=DOUBTFUL)
         else:
-            yield court.static(content.cause, f"{content.role}: {content.what}")
-    for finding in findings:
-        if finding.code in _OF_RULES:
-            yield court.static(_OF_RULES[finding.code], finding.message)
+            yield court.static(content.cause, what)
+    for finding in _told(court.report):
+        yield court.static(_OF_RULES[finding.code], finding.message)
+
+
+def lost_for_good(faults: Sequence[Fault], held: Sequence[Content], report: Report | None) -> bool:
+    """Whether matrices are gone that nothing at hand can bring back.
+
+    What stands against the config can be fitted to it, and the target has an embedding.
+    """
+    gone = {fault.cause for fault in faults} & _GONE
+    emptied = {content.cause for content in held if not content.noise}
+    return bool(gone or emptied - {CauseId.EMBEDDING_WRONG} or list(_told(report)))
+
+
+def of_map(court: Court) -> Iterator[Cause]:
+    """A map that no count of tokens gives (V407), where drafts are rare: weak evidence."""
+    for finding in () if court.report is None else court.report.findings:
+        if finding.code == "V407":
+            yield court.cause(CauseId.MAP_WRONG, Stage.STATIC, [finding.message], score=DOUBTFUL)
+
+
+def _told(report: Report | None) -> Iterator[Finding]:
+    """What the rules of `eyas check` say of contents."""
+    findings = () if report is None else report.findings
+    return (finding for finding in findings if finding.code in _OF_RULES)
 
 
 def of_rope(start: Variant, now: Chains, bench: Bench, court: Court) -> Iterator[Cause]:
@@ -66,8 +98,8 @@ def of_rope(start: Variant, now: Chains, bench: Bench, court: Court) -> Iterator
         yield court.cause(CauseId.ROPE, Stage.SWEEP, [what], score=SUSPECT)
 
 
-def _needed(role: str, start: Variant, now: Chains, bench: Bench) -> bool:
-    """Whether the drafts get worse when `role` is zero: then it is more than noise."""
+def needed(role: str, start: Variant, now: Chains, bench: Bench) -> bool:
+    """Whether the drafts of `start` get worse when `role` is zero: then it is more than noise."""
     if role.startswith("lm_head"):
         return False
     zeroed = start.with_state({role: start.state[role] * 0})

@@ -1,0 +1,77 @@
+"""Revision: steps that were taken one after another, each judged again beside all the others.
+
+While a second thing is still wrong, the change that looks best may be the wrong one, and the right
+one may look like a loss: a flag of the residual makes up for gate and up in each other's place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from eyas.diagnose.bench import Bench
+from eyas.diagnose.causes import CauseId
+from eyas.diagnose.change import Change
+from eyas.diagnose.difference import Difference, applied
+from eyas.diagnose.trial import Step, read_as, trial_of
+from eyas.diagnose.variant import Variant
+
+
+def revised(found: Sequence[Step], start: Variant, bench: Bench, steps: int) -> list[Step]:
+    """`found`, with a change replaced where a finalist for another cause ends nearer.
+
+    `start` is the reading before the first of them.
+    """
+    kept = list(found)
+    for place in range(len(kept) - 1):
+        changes = [step.taken.change for step in kept]
+        best, end = None, kept[-1].taken.chains
+        for other in _instead_of(kept[place]):
+            path = [*changes[:place], other, *changes[place + 1 :]]
+            seen = read_as(_joined(start, path), bench.target, bench.evidence, steps)
+            if seen is not None and seen.nearness > end.nearness:
+                best, end = path, seen
+        if best is not None:
+            kept = _walked(best, start, bench, steps) or kept
+    return kept
+
+
+def _instead_of(step: Step) -> list[Change]:
+    """What might have been taken instead: the best for each other cause."""
+    taken = step.taken.change
+    if taken.proven:
+        return []
+    others: dict[CauseId, Change] = {}
+    for trial in step.trials[1:]:
+        if trial.change.cause is not taken.cause:
+            others.setdefault(trial.change.cause, trial.change)
+    return list(others.values())
+
+
+def _joined(start: Variant, changes: Sequence[Change]) -> Variant:
+    """`start` with all of `changes`, each as it is in the variant that it was tried in."""
+    variant = start
+    for change in changes:
+        part = Difference(
+            cause=change.cause, what=change.what, facets=change.facets, roles=change.roles
+        )
+        variant = applied(variant, change.variant, [part])
+    return variant
+
+
+def _walked(
+    changes: Sequence[Change], start: Variant, bench: Bench, steps: int
+) -> list[Step] | None:
+    """The steps of taking `changes` in their order; None where one cannot be read on its own."""
+    now = read_as(start, bench.target, bench.evidence, steps)
+    found: list[Step] = []
+    for number, change in enumerate(changes, 1):
+        if now is None:
+            return None
+        there = replace(change, variant=_joined(start, changes[:number]))
+        trial = trial_of(there, now, bench, steps)
+        if trial is None:
+            return None
+        found.append(Step(before=now, trials=(trial,)))
+        now = trial.chains
+    return found
