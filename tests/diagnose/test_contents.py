@@ -10,7 +10,7 @@ import torch
 from eyas.checkpoint import open_checkpoint
 from eyas.diagnose.bench import Bench
 from eyas.diagnose.causes import CauseId
-from eyas.diagnose.contents import contents, strongest_direction
+from eyas.diagnose.contents import content_of, contents, strongest_direction
 from eyas.diagnose.reading import declared
 
 FC = "fc.weight"
@@ -20,7 +20,7 @@ FC = "fc.weight"
 def test_noise_stays_at_its_edge_whatever_it_is_made_of(shape: tuple[int, int]) -> None:
     random = torch.Generator().manual_seed(5)
     for noise in (torch.randn(shape, generator=random), torch.rand(shape, generator=random) - 0.5):
-        assert 0.85 < strongest_direction(noise) < 1.0 + 1.2 * min(shape) ** (-2 / 3)
+        assert 0.85 < strongest_direction(noise) < 1.0 + min(shape) ** (-2 / 3)
 
 
 def test_the_singular_value_is_that_of_torch() -> None:
@@ -50,3 +50,14 @@ def test_the_drafter_trained_here_is_sound_and_each_damage_is_named(
     for cause, held in damages.items():
         found = contents(variant.with_state({FC: held}), bench.target, roles)
         assert [(content.cause, content.role) for content in found] == [(cause, FC)]
+
+
+@pytest.mark.parametrize(
+    ("spread", "noise"), [(0.02, True), ((1 / (3 * 48)) ** 0.5, True), (0.05, False)]
+)
+def test_a_small_matrix_is_noise_only_with_the_spread_of_a_start(
+    spread: float, noise: bool
+) -> None:
+    held = torch.randn(64, 48, generator=torch.Generator().manual_seed(8))
+    found = content_of("layers.0.mlp.up_proj.weight", held * spread)
+    assert (found is not None) is noise

@@ -19,9 +19,12 @@ from eyas.diagnose.facets import (
     CONDITIONING,
     EMBEDDING,
     EPS,
+    FEEDBACK,
     FUSION_NORMS,
     HEAD,
     MAP,
+    RESIDUAL,
+    ROPE,
     SHIFT,
 )
 from eyas.diagnose.variant import Variant
@@ -143,24 +146,28 @@ def _switches(variant: Variant) -> Iterator[Change]:
     feedback = Feedback.POST_NORM if post else Feedback.PRE_NORM
     yield Change(
         cause=CauseId.FEEDBACK,
-        what=f"feedback {feedback}",
+        what=f"feedback {feedback} instead of {spec.feedback.value}",
         variant=with_facts(variant, feedback=feedback),
-        facets=frozenset({"feedback"}),
+        facets=frozenset({FEEDBACK}),
     )
     before = not spec.norm_before_residual.value
     yield Change(
         cause=CauseId.RESIDUAL,
-        what=f"norm_before_residual {str(before).lower()}",
+        what=f"norm_before_residual {_word(before)} instead of {_word(not before)}",
         variant=with_facts(variant, norm_before_residual=before),
-        facets=frozenset({"residual"}),
+        facets=frozenset({RESIDUAL}),
     )
     if spec.rms_norm_eps.value > LARGEST_EPS:
         yield Change(
             cause=CauseId.NORMS,
-            what=f"rms_norm_eps {USUAL_EPS:g}",
+            what=f"rms_norm_eps {USUAL_EPS:g} instead of {spec.rms_norm_eps.value:g}",
             variant=with_facts(variant, rms_norm_eps=USUAL_EPS),
             facets=frozenset({EPS}),
         )
+
+
+def _word(flag: bool) -> str:
+    return str(flag).lower()
 
 
 def _rope(variant: Variant, facts: TargetFacts) -> Iterator[Change]:
@@ -180,7 +187,7 @@ def _rope(variant: Variant, facts: TargetFacts) -> Iterator[Change]:
             cause=CauseId.ROPE,
             what=f"RoPE base {rope.theta:g}, {rope.kind}, instead of {now.theta:g}, {now.kind}",
             variant=with_facts(variant, rope=rope),
-            facets=frozenset({"rope"}),
+            facets=frozenset({ROPE}),
         )
 
 

@@ -37,7 +37,7 @@ def contents(variant: Variant, target: Target, roles: frozenset[str]) -> tuple[C
         held = variant.state[role]
         if not held.is_floating_point() or not held.numel():
             continue
-        content = _content(role, held)
+        content = content_of(role, held)
         if content is not None:
             found.append(content)
     known = {content.role for content in found}
@@ -53,7 +53,8 @@ def contents(variant: Variant, target: Target, roles: frozenset[str]) -> tuple[C
     return tuple(found)
 
 
-def _content(role: str, held: Tensor) -> Content | None:
+def content_of(role: str, held: Tensor) -> Content | None:
+    """What is wrong with the numbers of one role, or None."""
     bad = held.numel() - int(held.isfinite().sum())
     if bad:
         what = f"{bad} of {held.numel()} numbers are NaN or infinite"

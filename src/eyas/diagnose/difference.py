@@ -13,6 +13,8 @@ from eyas.diagnose.facets import (
     CONDITIONING,
     DEPTH,
     EMBEDDING,
+    FUSION_BIAS,
+    FUSION_NORMS,
     HEAD,
     MAP,
     SIZES,
@@ -20,6 +22,7 @@ from eyas.diagnose.facets import (
     put,
     settings,
 )
+from eyas.diagnose.phrases import phrase
 from eyas.diagnose.variant import Variant, shapes_of
 from eyas.errors import EyasError
 from eyas.model.target import Target
@@ -53,11 +56,13 @@ def differences(
     mine: Variant, theirs: Variant, target: Target, landing: Landing | None = None
 ) -> tuple[Difference, ...]:
     """The parts of the change from `mine` to `theirs`; `landing` tells why matrices differ."""
-    found = settings(mine, theirs, target.facts.num_layers)
+    layers = target.facts.num_layers
+    found = settings(mine, theirs, layers)
     parts = [
         Difference(
             cause=setting.cause,
-            what=f"{setting.facet}: {setting.theirs} instead of {setting.mine}",
+            what=f"{phrase(setting.facet, theirs, layers)} instead of"
+            f" {phrase(setting.facet, mine, layers)}",
             facets=frozenset({setting.facet}),
         )
         for setting in found
@@ -173,7 +178,7 @@ def _belongs(part: Difference, role: str, moved: set[str]) -> bool:
         return ".self_attn." in role
     if DEPTH in part.facets:
         return role.startswith("layers.")
-    return bool(part.facets & {SIZES, CONDITIONING, "fusion norms", "fusion bias"})
+    return bool(part.facets & {SIZES, CONDITIONING, FUSION_NORMS, FUSION_BIAS})
 
 
 def _bundled(

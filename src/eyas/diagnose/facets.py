@@ -35,17 +35,18 @@ SHIFT, EPS, HEAD, EMBEDDING, MAP, ATTENTION, SIZES, DEPTH = (
     "sizes",
     "depth",
 )
+ACTIVATION, ROPE, RESIDUAL, FEEDBACK = "activation", "rope", "residual", "feedback"
 # A facet and the fields of Eagle3Spec that it is.
 _FIELDS: dict[str, tuple[str, ...]] = {
     CONDITIONING: ("conditioning",),
     ATTENTION: ("attention",),
     SIZES: ("hidden_size", "target_hidden_size", "intermediate_size", "draft_vocab_size"),
     DEPTH: ("num_layers", "later_norm"),
-    "activation": ("activation",),
+    ACTIVATION: ("activation",),
     EPS: ("rms_norm_eps",),
-    "rope": ("rope", "max_position_embeddings"),
-    "residual": ("norm_before_residual",),
-    "feedback": ("feedback",),
+    ROPE: ("rope", "max_position_embeddings"),
+    RESIDUAL: ("norm_before_residual",),
+    FEEDBACK: ("feedback",),
     MAP: ("vocab_map",),
     HEAD: ("head",),
     EMBEDDING: ("embedding",),
@@ -63,11 +64,11 @@ _CAUSES = {
     ATTENTION: CauseId.HEADS,
     SIZES: CauseId.SHAPES,
     DEPTH: CauseId.DEPTH,
-    "activation": CauseId.ACTIVATION,
+    ACTIVATION: CauseId.ACTIVATION,
     EPS: CauseId.NORMS,
-    "rope": CauseId.ROPE,
-    "residual": CauseId.RESIDUAL,
-    "feedback": CauseId.FEEDBACK,
+    ROPE: CauseId.ROPE,
+    RESIDUAL: CauseId.RESIDUAL,
+    FEEDBACK: CauseId.FEEDBACK,
     SHIFT: CauseId.TOKEN_SHIFT,
 }
 FACETS = (*_FUSED, *_FIELDS, SHIFT)
@@ -75,12 +76,10 @@ FACETS = (*_FUSED, *_FIELDS, SHIFT)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
-    """A facet that two variants have differently: its cause, and both values as they are read."""
+    """A facet that two variants have differently, and the cause that this is."""
 
     facet: str
     cause: CauseId
-    mine: str
-    theirs: str
 
 
 def settings(mine: Variant, theirs: Variant, num_layers: int) -> list[Setting]:
@@ -90,16 +89,8 @@ def settings(mine: Variant, theirs: Variant, num_layers: int) -> list[Setting]:
     for facet in FACETS:
         if (facet in _FUSED) != both and facet in (*_FUSED, CONDITIONING):
             continue
-        a, b = (_value(facet, variant, num_layers) for variant in (mine, theirs))
-        if a != b:
-            found.append(
-                Setting(
-                    facet=facet,
-                    cause=_cause(facet, mine.spec, theirs.spec),
-                    mine=_text(a),
-                    theirs=_text(b),
-                )
-            )
+        if _value(facet, mine, num_layers) != _value(facet, theirs, num_layers):
+            found.append(Setting(facet=facet, cause=_cause(facet, mine.spec, theirs.spec)))
     return found
 
 
@@ -129,7 +120,7 @@ def _value(facet: str, variant: Variant, num_layers: int) -> tuple[Any, ...]:
         return (type(attention).__name__, *(getattr(attention, name).value for name in names))
     if facet == BOUNDARIES and isinstance(spec.conditioning, Fused):
         return tuple(boundaries_of(spec.conditioning.boundaries.value, num_layers))
-    if facet == "rope":
+    if facet == ROPE:
         rope = spec.rope.value
         return (rope.theta, rope.kind, *sorted((k, str(v)) for k, v in rope.scaling.items()))
     owner: Any = spec.conditioning if facet in _FUSED else spec
@@ -161,7 +152,3 @@ def _cause(facet: str, mine: Eagle3Spec, theirs: Eagle3Spec) -> CauseId:
         replaced = theirs.embedding.value is Ownership.TARGET
         return CauseId.EMBEDDING_REPLACED if replaced else CauseId.EMBEDDING_WRONG
     return _CAUSES[facet]
-
-
-def _text(value: tuple[Any, ...]) -> str:
-    return ", ".join(str(part) for part in value)

@@ -16,7 +16,7 @@ from eyas.diagnose.wording import SENTENCES, command, places
 # What cannot be priced comes before what can: the engine that does not start before all.
 THIN = 1.1  # tau after a repair below which little speaks for it
 _REFUSED, _STATIC = 30.0, 20.0
-_UNWRITTEN = 1.0  # of what memory may cost, whatever it costs in a replay
+_UNWRITTEN = 0.1  # at least, of what memory may cost where no replay feels it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,7 +15,8 @@ from eyas.diagnose.revision import revised
 from eyas.diagnose.trial import LEAST, Step, Trial, read_as, trial_of
 from eyas.diagnose.variant import Variant, built
 
-SCREEN_TEXTS, SCREEN_STEPS = 4, 2
+SCREEN_TEXTS = 4
+SATURATED = 0.8  # acceptance of the first draft above which a change may show in the second alone
 FINALISTS = 4
 CAUSES = 3  # different causes that are repaired at most
 CHANGES = 8  # changes at most
@@ -143,10 +144,11 @@ def _best(
 ) -> tuple[Trial, ...]:
     """Those that look best on a part of the evidence, tried on all of it."""
     part = bench.evidence.some(SCREEN_TEXTS)
-    base = chains(built(variant, bench.target), part, SCREEN_STEPS, shift=variant.shift, every=True)
+    looked = min(steps, 2 if now.rates[0] > SATURATED else 1)
+    base = chains(built(variant, bench.target), part, looked, shift=variant.shift, every=True)
     screened = []
     for change in changes:
-        seen = read_as(change.variant, bench.target, part, SCREEN_STEPS)
+        seen = read_as(change.variant, bench.target, part, looked)
         if seen is not None:
             screened.append((seen.nearness - base.nearness, change))
     screened.sort(key=lambda pair: -pair[0])
