@@ -14,7 +14,7 @@ from eyas.model.target import Target
 from eyas.spec import Ownership
 
 _ITERATIONS = 24
-_SMALLEST = 48  # rows or columns: of less the edge of noise is too blurred
+_SMALLEST = 16  # rows or columns: of less the edge of noise is too blurred
 _SMALL = 256  # below it training may stay under the edge: its spread must be one of a start too
 _START, _NEAR_START = (0.02, 0.01, 0.006), 0.03  # spreads that configs state, and how near is it
 _COPY = 0.5  # the median cosine of an embedding's rows to the target's, below which it is no copy
