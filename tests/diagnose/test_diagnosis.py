@@ -101,6 +101,7 @@ def test_the_story_has_both_causes_each_with_its_price(ask: Ask) -> None:
         assert cause.alone.value > 0.4
         assert cause.returned is not None
         assert cause.returned.value < 0.2  # what one repair returned in the story: next to nothing
+    assert "together: each hides what the other costs" in found.verdict
     assert max(measure.tau.value for measure in found.served) < 1.2
 
 

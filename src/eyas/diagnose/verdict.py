@@ -8,6 +8,8 @@ from eyas.diagnose.causes import Cause, CauseId
 from eyas.diagnose.outcome import Measure, price_text
 from eyas.engines import EngineRef
 
+LEAST = 0.1  # of tau alone: less is not worth a sentence
+
 
 def verdict(
     causes: Sequence[Cause],
@@ -26,10 +28,21 @@ def verdict(
         sentences.append(f"Price: {price_text(first)}.")
     for other in causes[1:3]:
         sentences.append(f"Then {other.id}: {other.sentence}; {price_text(other)}.")
+    masked = [cause for cause in causes if _masked(cause)]
+    if len(masked) > 1:
+        which = " and ".join(str(cause.id) for cause in masked[:3])
+        sentences.append(f"Repair {which} together: each hides what the other costs.")
     if speed is not None:
         sentences.append(speed)
     sentences.append(f"Next: {first.command}")
     return " ".join(sentences)
+
+
+def _masked(cause: Cause) -> bool:
+    """Whether repairing it alone returns less than half of what it costs alone."""
+    if cause.alone is None or cause.returned is None or cause.alone.value < LEAST:
+        return False
+    return cause.returned.value < cause.alone.value / 2
 
 
 def _taus(trained: Measure, served: Sequence[Measure], ref: EngineRef | None) -> str:
