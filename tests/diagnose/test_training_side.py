@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
 from tests.diagnose import made_up
 from tests.diagnose.conftest import Damaged
 from tests.diagnose.test_diagnosis import barely_trained, ids_shifted
@@ -217,6 +217,8 @@ def test_states_that_are_no_numbers_are_noted(told: Tell, shard: Shard, tmp_path
     first, second = told(stored(tmp_path, empty, TRAINED_AT))
     assert "(nan apart)" in str(first)
     assert "hardly trained on these states" in str(second)
+    last = {**shard, "final": torch.full_like(shard["final"], float("nan"))}
+    assert "(nan apart)" in str(told(stored(tmp_path, last, TRAINED_AT))[0])
 
 
 def test_what_is_good_in_training_alone_is_noted(

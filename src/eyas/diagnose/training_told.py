@@ -29,11 +29,11 @@ def of_training(
     Other boundaries than those of the files are a cause, unless the drafter is better off at the
     files': then it was not trained on these states.
     """
-    apart = max(found.apart, found.final_apart)
-    if not apart <= APART:  # as well where it is no number
+    far = [apart for apart in (found.apart, found.final_apart) if not apart <= APART]  # or is NaN
+    if far:
         yield (
             f"the stored states, of `{found.target}`, are not those that this target gives"
-            f" ({apart:.2f} apart): another target or precision, or other boundaries than the"
+            f" ({far[0]:.2f} apart): another target or precision, or other boundaries than the"
             " store says"
         )
     fused = fused_by(start)
@@ -81,8 +81,8 @@ def _of_boundaries(
     worse = now.gain_over(there, LEVEL)
     if worse.interval is not None and worse.interval.low > 0:
         return (
-            f"the training states are at boundaries {at}, the files say {said}, where it drafts better"
-            f" ({taus}): it was not trained on these states"
+            f"the training states are at boundaries {at}, the files say {said}, where it drafts"
+            f" better ({taus}): it was not trained on these states"
         )
     lost = there.loss_to(now)
     return court.cause(
