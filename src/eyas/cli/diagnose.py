@@ -64,7 +64,7 @@ def diagnose(
         typer.Option(
             "--states",
             metavar="DIRECTORY",
-            help="States that the drafter was trained on (states-*.safetensors); may be repeated.",
+            help="Its training states (states-*.safetensors); may be repeated.",
             rich_help_panel=SUBJECT,
         ),
     ] = None,
