@@ -6,6 +6,7 @@ With PICTURES=DIR it keeps what was seen there.
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -25,13 +26,14 @@ OUTSIDE = """[...document.querySelectorAll('svg text, svg rect')].filter(e => {
 @pytest.mark.parametrize("width", [1200, 360])
 def test_the_page_is_drawn_and_asks_for_nothing(tmp_path: Path, width: int, scheme: str) -> None:
     file = tmp_path / "report.html"
-    write(file, page(made_up.DIAGNOSIS, made_up.decode, made_up.LANDING))
+    found = replace(made_up.DIAGNOSIS, training=made_up.TRAINING)
+    write(file, page(found, made_up.decode, made_up.LANDING))
     with tab(tmp_path / "profile", width=width, scheme=scheme) as seen:
         seen.open(file.as_uri())
         bars = seen.ask(SIZES.format(name="acceptance"))
         fall = seen.ask(SIZES.format(name="waterfall"))
-        assert len(bars) == 10
-        assert bars[0] == pytest.approx(2 * bars[4], rel=0.02)  # 60 % and 30 % as trained
+        assert len(bars) == 13
+        assert bars[0] == pytest.approx(2 * bars[5], rel=0.02)  # 60 % and 30 % as trained
         assert min(fall) > 0
         assert len(fall) == 4
         assert seen.ask(OUTSIDE) == []

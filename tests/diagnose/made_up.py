@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from eyas.decode.interval import Estimate, Interval
 from eyas.diagnose.causes import Cause, CauseId, Stage
-from eyas.diagnose.outcome import Diagnosis, Measure, Priced, Sample, Tried
+from eyas.diagnose.outcome import Diagnosis, Measure, Priced, Sample, TrainingMeasure, Tried
 from eyas.spec import (
     Fate,
     FromTarget,
@@ -56,6 +56,18 @@ def priced(name: CauseId, alone: float, returned: float) -> Priced:
     )
 
 
+TRAINING = TrainingMeasure(
+    accuracy=(0.74, 0.61, 0.5),
+    cumulative=(0.74, 0.47, 0.25),
+    expected_tau=2.46,
+    positions=9000,
+    examples=64,
+    boundaries=(2, 15, 27),
+    target=HARMFUL,
+    apart=1e-6,
+    final_apart=1e-6,
+)
+
 DIAGNOSIS = Diagnosis(
     draft=f"./{HARMFUL}",
     target="</dd><iframe src='http://example.com'>",
@@ -67,6 +79,7 @@ DIAGNOSIS = Diagnosis(
     causes=(cause(CauseId.FUSION_BYPASSED, 0.8), cause(CauseId.LAYER_LOST, 0.7)),
     verdict=f"As trained this drafter gives tau 2.00. {HARMFUL}",
     trained=measure("as trained", 2.0, (0.6, 0.3, 0.1)),
+    training=None,
     repaired=None,
     served=(
         measure(

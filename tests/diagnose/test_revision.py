@@ -104,3 +104,34 @@ def test_the_last_steps_that_give_nothing_back_tell_nothing(start: Variant) -> N
     assert step(RESIDUAL, 0.5, 0.8).tells
     assert not step(RESIDUAL, 0.5, 0.7).tells
     assert not step(RESIDUAL, 0.8, 0.9).tells
+
+
+def test_what_is_taken_back_later_was_never_taken(
+    bench: Bench, start: Variant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The residual is changed, then the norms are, then the residual is as it was."""
+    of = changes(start)
+    back = Change(cause=CauseId.RESIDUAL, what="back", variant=start, facets=frozenset({RESIDUAL}))
+
+    def read_as(variant: Variant, *_: object) -> Chains:
+        same = variant.spec.norm_before_residual.value == start.spec.norm_before_residual.value
+        normed = variant.spec.rms_norm_eps.value != start.spec.rms_norm_eps.value
+        return chains_of(
+            {(True, False): 0.5, (False, False): 0.6, (False, True): 0.8}.get((same, normed), 0.95)
+        )
+
+    monkeypatch.setattr(revision, "read_as", read_as)
+    monkeypatch.setattr(trial, "read_as", read_as)
+    found = []
+    for change, before, after in (
+        (of[RESIDUAL], 0.5, 0.6),
+        (of[EPS], 0.6, 0.8),
+        (back, 0.8, 0.95),
+    ):
+        seen = chains_of(after)
+        gain = seen.gain_over(chains_of(before))
+        tried = Trial(change=change, chains=seen, gain=gain)
+        found.append(Step(before=chains_of(before), trials=(tried,)))
+    kept = revision.revised(found, start, bench, 1)
+    assert [step.taken.change.what for step in kept] == [EPS]
+    assert kept[0].taken.chains.nearness == pytest.approx(0.95)

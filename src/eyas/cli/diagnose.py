@@ -59,6 +59,15 @@ def diagnose(
             rich_help_panel=SUBJECT,
         ),
     ] = None,
+    states: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--states",
+            metavar="DIRECTORY",
+            help="Its training states (states-*.safetensors); may be repeated.",
+            rich_help_panel=SUBJECT,
+        ),
+    ] = None,
     observed: Annotated[
         float | None,
         typer.Option(
@@ -117,7 +126,8 @@ def diagnose(
 
     The target answers a few prompts, once. On its answers the drafter is replayed as trained and as
     the engine has it, each difference is priced, and where none explains the loss other readings of
-    the files are tried. Exit code 0: nothing is blamed. 1: something is. 2: could not judge.
+    the files are tried. With --states it is scored on its training states too: whether it is weak,
+    or the engine loses it. Exit code 0: nothing is blamed. 1: something is. 2: could not judge.
     """
     seen = chosen_tau(observed, rates, steps)
     shares = shares_of(rates, steps)
@@ -132,6 +142,7 @@ def diagnose(
     from eyas.checkpoint import open_checkpoint
     from eyas.cli.progress import steps as progress
     from eyas.data.questions import read_any_prompts
+    from eyas.data.states import StateStore
     from eyas.diagnose import diagnosis as judging
     from eyas.diagnose.bench import open_bench
     from eyas.engines import EngineRef
@@ -140,6 +151,7 @@ def diagnose(
     checkpoint = open_checkpoint(draft, weights=True)
     if prompts is not None:
         read_any_prompts(prompts)  # refused before a target is loaded
+    store = StateStore(states) if states else None
     with progress(quiet=quiet) as say:
         bench = open_bench(target, prompts, say)
         found = judging.diagnose(
@@ -150,6 +162,7 @@ def diagnose(
             observed_tau=seen,
             observed_rates=shares,
             speeds=speeds,
+            states=store,
             steps=steps,
             values=values,
             say=say,

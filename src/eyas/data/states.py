@@ -91,7 +91,10 @@ class StateStore:
         for number, directory in enumerate(directories):
             files = sorted(directory.glob("states-*.safetensors"))
             if not files:
-                raise UsageError(f"`{directory}` holds no states-*.safetensors")
+                raise UsageError(
+                    f"`{directory}` holds no states-*.safetensors",
+                    hint="give the directory that the states were captured into",
+                )
             for file in files:
                 found = Origin.of(file)
                 if not self._shards:

@@ -34,8 +34,13 @@ class Group:
 
 
 def curves(found: Diagnosis) -> tuple[Curve, ...]:
-    """As trained, repaired, as served (the range over fills of memory) and observed."""
-    curves = [_curve([measure]) for measure in (found.trained, found.repaired) if measure]
+    """As trained, on the training states, repaired, as served (over fills of memory), observed."""
+    curves = [_curve([found.trained])] if found.trained else []
+    if found.training is not None:
+        rates = found.training.cumulative
+        curves.append(Curve(label="on its training states", low=rates, high=rates))
+    if found.repaired is not None:
+        curves.append(_curve([found.repaired]))
     if found.served:
         curves.append(_curve(found.served, label=f"as served by {found.engine}"))
     if found.observed_rates is not None:

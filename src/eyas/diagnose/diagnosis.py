@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from eyas.checkpoint import Checkpoint
 from eyas.checks import Report
 from eyas.checks.compare import as_trained, report_on
 from eyas.convert import repair_of
+from eyas.data.states import StateStore
 from eyas.decode.interval import Estimate
 from eyas.diagnose.ablation import Part, Price, ablate
 from eyas.diagnose.bench import Bench, Say, open_bench, silent
@@ -17,13 +19,15 @@ from eyas.diagnose.causes import Cause, CauseId, Stage
 from eyas.diagnose.chains import Chains, chains
 from eyas.diagnose.contents import Content, contents
 from eyas.diagnose.difference import Difference
-from eyas.diagnose.outcome import Diagnosis
+from eyas.diagnose.outcome import Diagnosis, TrainingMeasure
 from eyas.diagnose.ranking import Court, with_refusal
 from eyas.diagnose.reading import Declared, declared
 from eyas.diagnose.serving import ServedRun, serve
 from eyas.diagnose.speed import Speed, decompose
 from eyas.diagnose.suspicion import SUSPECT, lost_for_good, needed, of_contents, of_map, of_rope
 from eyas.diagnose.sweep import Sweep, sweep
+from eyas.diagnose.training_side import training_side
+from eyas.diagnose.training_told import of_training, weakness
 from eyas.diagnose.trial import WEAK, Step
 from eyas.diagnose.variant import Variant, built
 from eyas.diagnose.writing import written
@@ -45,6 +49,7 @@ def diagnose(
     observed_rates: tuple[float, ...] | None = None,
     speeds: tuple[float, float] | None = None,
     prompts: Path | None = None,
+    states: StateStore | None = None,
     steps: int = 3,
     values: bool = True,
     say: Say = silent,
@@ -53,12 +58,13 @@ def diagnose(
 
     `target` is a location, or a bench that was opened for several drafters. Without `ref` the
     files alone are judged. `observed_tau` (bonus included) and `observed_rates` (cumulative) are
-    what a server showed, `speeds` its tokens a second with speculation and without. With `values`
-    the numbers in the files are looked at as well. The first of `causes` may be `none`.
+    what a server showed, `speeds` its tokens a second with speculation and without. With `states`,
+    those that it was trained on, the drafter is scored on them too. With `values` the numbers in
+    the files are looked at as well. The first of `causes` may be `none`.
 
-    Raises TargetError and UsageError for a target and prompts that cannot be used, EngineError for
-    an unknown engine, CheckpointError for files that cannot be read, and UnsupportedError for a
-    drafter that eyas cannot run.
+    Raises TargetError and UsageError for a target, prompts and states that cannot be used,
+    EngineError for an unknown engine, CheckpointError for files that cannot be read, and
+    UnsupportedError for a drafter that eyas cannot run.
     """
     bench = target if isinstance(target, Bench) else open_bench(target, prompts, say)
     if observed_tau is None and observed_rates is not None:
@@ -68,6 +74,7 @@ def diagnose(
         bench=bench,
         ref=ref,
         launch=launch,
+        states=states,
         steps=steps,
         values=values,
         say=say,
@@ -90,6 +97,7 @@ class Case:
     bench: Bench
     ref: EngineRef | None
     launch: Launch
+    states: StateStore | None
     steps: int
     values: bool
     say: Say
@@ -97,6 +105,7 @@ class Case:
     observed_rates: tuple[float, ...] | None
     report: Report | None = None
     trained: Chains | None = None
+    training: TrainingMeasure | None = None
     served: ServedRun = field(default_factory=ServedRun)
     swept: Sweep | None = None
     prices: tuple[Price, ...] = ()
@@ -123,6 +132,10 @@ class Case:
         files = declared(self.checkpoint, self.bench.target)
         start = files.variant
         now = self.trained = self._chains(start)
+        if self.states is not None:
+            self.say("scoring on the training states")
+            self.training = training_side(self.states, start, self.bench, self.steps)
+            self._take(of_training(self.training, start, now, self.bench, self.court))
         if view is not None:
             self.say("replaying as served")
             arguments = (self.checkpoint, self.bench, start, self.steps)
@@ -217,11 +230,7 @@ class Case:
         court = self.court
         self._blame_files(files, sound)
         spoiled = bool(files.faults) or lost_for_good((), held, self.report)
-        for found in of_contents(held, ideal, sound, self.bench, court, spoiled=spoiled):
-            if isinstance(found, str):
-                self.notes.append(found)
-            else:
-                self.causes.append(found)
+        self._take(of_contents(held, ideal, sound, self.bench, court, spoiled=spoiled))
         prices = {p.part.difference.cause: p for p in self.prices if not p.part.engine}
         for cause, steps in self._repaired().items():
             price = prices.get(cause)
@@ -236,10 +245,19 @@ class Case:
         self.causes = list(with_refusal(self.causes))
         if not self.causes:
             self.causes += of_rope(files.variant, now, self.bench, court)
-        if not self.causes and now.expected_tau < WEAK:
-            what = f"tau {now.expected_tau:.2f} from every position as trained"
-            weak = court.cause(CauseId.WEAK_DRAFTER, Stage.TRAINED, [what], score=SUSPECT)
-            self.causes.append(weak)
+        weak = weakness(now, self.training)
+        if not self.causes and weak:
+            self.causes.append(
+                court.cause(CauseId.WEAK_DRAFTER, Stage.TRAINED, weak, score=SUSPECT)
+            )
+
+    def _take(self, found: Iterable[Cause | str]) -> None:
+        """Keeps causes, and what is only worth a note."""
+        for each in found:
+            if isinstance(each, str):
+                self.notes.append(each)
+            else:
+                self.causes.append(each)
 
     def _blame_files(self, files: Declared, sound: Chains) -> None:
         """What needs no replay: a refusal, an unknown class, what the files lack or contradict."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -25,6 +26,30 @@ class Measure:
     expected: Estimate
     rates: tuple[float, ...]
     closeness: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainingMeasure:
+    """What the drafter scores on stored states of its training, answers only.
+
+    `accuracy` are the shares of each draft step alone, with the text's own tokens before it
+    (teacher-forced), `cumulative` those of all steps up to it, which a greedy chain accepts
+    (free-running): right is what the target's head makes of the stored final states.
+    `expected_tau` is 1 + the sum of `cumulative`, every position the start of a round. `boundaries`
+    and `target` are those that the store states. `apart` is how far its captured states are from
+    those that the target of the diagnosis gives for the same ids, relative to these; `final_apart`
+    the same of its final states.
+    """
+
+    accuracy: tuple[float, ...]
+    cumulative: tuple[float, ...]
+    expected_tau: float
+    positions: int
+    examples: int
+    boundaries: tuple[int, ...]
+    target: str
+    apart: float
+    final_apart: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,9 +89,10 @@ class Sample:
 class Diagnosis:
     """Where the acceptance was lost. `causes` are ranked, and hold at least one, maybe `none`.
 
-    `trained` is the drafter as its files declare it, `repaired` after what the sweep found, and
-    `served` as the engine has it, one for each fill of memory that nothing fills. What could not
-    be run is None or empty, and `notes` say why.
+    `trained` is the drafter as its files declare it, `training` the same on the states that it was
+    trained on, where they were given, `repaired` after what the sweep found, and `served` as the
+    engine has it, one for each fill of memory that nothing fills. What could not be run is None or
+    empty, and `notes` say why.
     """
 
     draft: str
@@ -79,6 +105,7 @@ class Diagnosis:
     causes: tuple[Cause, ...]
     verdict: str
     trained: Measure | None
+    training: TrainingMeasure | None
     repaired: Measure | None
     served: tuple[Measure, ...]
     priced: tuple[Priced, ...]
@@ -117,6 +144,8 @@ class Diagnosis:
         for measure in (self.trained, self.repaired, *self.served):
             if measure is not None:
                 lines.append(_measure_text(measure))
+        if self.training is not None:
+            lines.append(_training_text(self.training))
         if self.observed_tau is not None:
             lines.append(f"observed: tau {self.observed_tau:.2f}")
         if self.speed is not None:
@@ -151,8 +180,21 @@ def estimate_text(estimate: Estimate) -> str:
 
 
 def _measure_text(measure: Measure) -> str:
-    rates = ", ".join(f"{rate:.0%}" for rate in measure.rates)
     return (
         f"{measure.label}: tau {estimate_text(measure.tau)} in rounds,"
-        f" {estimate_text(measure.expected)} from every position; accepted {rates}"
+        f" {estimate_text(measure.expected)} from every position;"
+        f" accepted {shares_text(measure.rates)}"
     )
+
+
+def _training_text(training: TrainingMeasure) -> str:
+    return (
+        f"on its training states: {shares_text(training.accuracy)} each step alone,"
+        f" {shares_text(training.cumulative)} in a row; tau {training.expected_tau:.2f}"
+        f" from every position of {training.examples} conversations"
+    )
+
+
+def shares_text(shares: Sequence[float]) -> str:
+    """Shares by draft position, in per cent."""
+    return ", ".join(f"{share:.0%}" for share in shares)

@@ -12,7 +12,7 @@ from eyas.checks.render.landing import parameter_rows
 from eyas.decode.streamed_text import Decode
 from eyas.diagnose.bars import groups
 from eyas.diagnose.marked import marked
-from eyas.diagnose.outcome import Diagnosis, estimate_text, price_text
+from eyas.diagnose.outcome import Diagnosis, estimate_text, price_text, shares_text
 from eyas.diagnose.waterfall import waterfall
 from eyas.errors import UsageError, one_line, reason_of
 from eyas.spec import Landing
@@ -44,7 +44,7 @@ def page(found: Diagnosis, decode: Decode, landing: Landing | None = None) -> st
 
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True)
     environment.finalize = _spelt
-    environment.filters |= {"estimate": estimate_text, "price": price_text}
+    environment.filters |= {"estimate": estimate_text, "price": price_text, "shares": shares_text}
     template = environment.from_string(files("eyas.diagnose").joinpath(TEMPLATE).read_text("utf-8"))
     return template.render(
         found=found,

@@ -13,16 +13,18 @@ from eyas.diagnose.bench import Bench
 from eyas.diagnose.causes import CauseId
 from eyas.diagnose.change import Change
 from eyas.diagnose.difference import Difference, applied
-from eyas.diagnose.trial import Step, read_as, trial_of
+from eyas.diagnose.trial import LEAST, Step, read_as, trial_of
 from eyas.diagnose.variant import Variant
 
 
 def revised(found: Sequence[Step], start: Variant, bench: Bench, steps: int) -> list[Step]:
-    """`found`, with a change replaced where a finalist for another cause ends nearer.
+    """`found` without what the others make needless, and with what ends nearer in its place.
 
     `start` is the reading before the first of them.
     """
-    kept = list(found)
+    if len(found) < 2:
+        return list(found)
+    kept = _needful(found, start, bench, steps)
     for place in range(len(kept) - 1):
         changes = [step.taken.change for step in kept]
         best, end = None, kept[-1].taken.chains
@@ -34,6 +36,36 @@ def revised(found: Sequence[Step], start: Variant, bench: Bench, steps: int) -> 
         if best is not None:
             kept = _walked(best, start, bench, steps) or kept
     return kept
+
+
+def _needful(found: Sequence[Step], start: Variant, bench: Bench, steps: int) -> list[Step]:
+    """`found` without the changes that can be left out at the end, as one that was taken back.
+
+    Captured states are moved one after another, and each step says from where.
+    """
+    changes = [step.taken.change for step in found]
+    end = found[-1].taken.chains
+    again = True
+    while again:
+        again = False
+        for change in reversed(changes):
+            if change.proven or change.cause is CauseId.BOUNDARIES or len(changes) == 1:
+                continue
+            rest = [other for other in changes if other is not change]
+            seen = read_as(_joined(start, rest), bench.target, bench.evidence, steps)
+            if seen is not None and seen.nearness > end.nearness - LEAST:
+                changes, end, again = rest, seen, True
+                break
+    if len(changes) == len(found):
+        return list(found)
+    finalists = {id(step.taken.change): step.trials[1:] for step in found}
+    walked = _walked(changes, start, bench, steps)
+    if walked is None:
+        return list(found)
+    return [
+        replace(step, trials=(*step.trials, *finalists[id(change)]))
+        for step, change in zip(walked, changes, strict=True)
+    ]
 
 
 def _instead_of(step: Step) -> list[Change]:

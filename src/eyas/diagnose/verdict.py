@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from eyas.diagnose.causes import Cause, CauseId
-from eyas.diagnose.outcome import Measure, price_text
+from eyas.diagnose.outcome import Measure, TrainingMeasure, price_text
 from eyas.engines import EngineRef
 
 LEAST = 0.1  # of tau alone: less is not worth a sentence
@@ -17,10 +17,12 @@ def verdict(
     served: Sequence[Measure],
     ref: EngineRef | None,
     speed: str | None,
+    *,
+    training: TrainingMeasure | None = None,
 ) -> str:
     """What a reader needs who reads nothing else."""
     first = causes[0]
-    sentences = [_taus(trained, served, ref)] if trained is not None else []
+    sentences = [_taus(trained, training, served, ref)] if trained is not None else []
     if first.id is CauseId.NONE:
         sentences.append(f"Nothing is blamed: {'; '.join(first.evidence)}.")
     else:
@@ -45,8 +47,15 @@ def _masked(cause: Cause) -> bool:
     return cause.returned.value < cause.alone.value / 2
 
 
-def _taus(trained: Measure, served: Sequence[Measure], ref: EngineRef | None) -> str:
+def _taus(
+    trained: Measure,
+    training: TrainingMeasure | None,
+    served: Sequence[Measure],
+    ref: EngineRef | None,
+) -> str:
     text = f"As trained this drafter gives tau {trained.tau.value:.2f}"
+    if training is not None:
+        text += f" ({training.expected_tau:.2f} on its training states)"
     if not served:
         return f"{text}."
     taus = [measure.tau.value for measure in served]

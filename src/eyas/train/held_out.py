@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 import torch.nn.functional as F
@@ -13,7 +13,7 @@ from eyas.data.states import StateStore
 from eyas.errors import UsageError
 from eyas.model.drafter import Drafter
 from eyas.train.batches import Batch, Weighing, batch_plan, make_batch
-from eyas.train.settings import TrainSettings
+from eyas.train.settings import Scoring
 from eyas.train.unroll import unroll
 
 POSITIONS_PER_CHUNK = 1024
@@ -38,22 +38,26 @@ class HeldOutScore:
         return 1.0 + sum(self.cumulative)
 
 
-def check_scorable(store: StateStore, indices: Sequence[int], settings: TrainSettings) -> None:
-    """UsageError unless one of the examples has a slot with all steps ahead of it in its answer."""
-    weighing = _answers_alone(settings)
-    for index in indices:
-        first, end = weighing.span(store.length(index), store.prompt_length(index))
-        if end - first >= settings.unroll_steps:
-            return
+def scorable(store: StateStore, index: int, scoring: Scoring) -> bool:
+    """Whether an example has a slot with all steps ahead of it in its answer."""
+    weighing = _answers_alone(scoring)
+    first, end = weighing.span(store.length(index), store.prompt_length(index))
+    return end - first >= scoring.unroll_steps
+
+
+def check_scorable(store: StateStore, indices: Sequence[int], scoring: Scoring) -> None:
+    """UsageError unless one of the examples is `scorable`."""
+    if any(scorable(store, index, scoring) for index in indices):
+        return
     raise UsageError(
-        f"none of the {len(indices)} held-out answers has {settings.unroll_steps} tokens"
-        f" within the first {settings.max_length} positions, so there is nothing to score",
+        f"none of the {len(indices)} held-out answers has {scoring.unroll_steps} tokens"
+        f" within the first {scoring.max_length} positions, so there is nothing to score",
         hint="hold out more examples, or capture longer answers",
     )
 
 
-def _answers_alone(settings: TrainSettings) -> Weighing:
-    return Weighing(max_length=settings.max_length, prompt_weight=0.0, prompt_reach=0)
+def _answers_alone(scoring: Scoring) -> Weighing:
+    return Weighing(max_length=scoring.max_length, prompt_weight=0.0, prompt_reach=0)
 
 
 @torch.inference_mode()
@@ -63,22 +67,24 @@ def held_out_score(
     store: StateStore,
     indices: Sequence[int],
     captured_scale_C: Tensor,
-    settings: TrainSettings,
+    scoring: Scoring,
 ) -> HeldOutScore:
     """Score the examples `indices` of `store`, answers only, on the device of the target's head.
 
     Raises UsageError when no answer is long enough for one slot.
     """
-    check_scorable(store, indices, settings)
-    steps, device = settings.unroll_steps, target_head_VH.device
+    check_scorable(store, indices, scoring)
+    steps, device = scoring.unroll_steps, target_head_VH.device
     right = torch.zeros(steps)
     together = torch.zeros(steps)
     slots = 0
-    weighing = _answers_alone(settings)
-    plan = batch_plan(store, indices, weighing, tokens=settings.batch_tokens, seed="held")
+    weighing = _answers_alone(scoring)
+    plan = batch_plan(store, indices, weighing, tokens=scoring.batch_tokens, seed="held")
     for chosen in plan:
         batch = make_batch(store, chosen, captured_scale_C, weighing, device=device)
-        with torch.autocast(device.type, dtype=torch.bfloat16, enabled=settings.bf16):
+        if not scoring.bf16:  # else autocast takes states of any type
+            batch = _cast(batch, drafter.norm.weight.dtype)
+        with torch.autocast(device.type, dtype=torch.bfloat16, enabled=scoring.bf16):
             hits_NK = _hits(drafter, target_head_VH, batch, steps)
         right += hits_NK.sum(0).cpu()
         together += hits_NK.cumprod(-1).sum(0).cpu()
@@ -87,6 +93,12 @@ def held_out_score(
         accuracy=tuple((right / slots).tolist()),
         cumulative=tuple((together / slots).tolist()),
         positions=slots,
+    )
+
+
+def _cast(batch: Batch, dtype: torch.dtype) -> Batch:
+    return replace(
+        batch, captured_BTC=batch.captured_BTC.to(dtype), final_BTH=batch.final_BTH.to(dtype)
     )
 
 

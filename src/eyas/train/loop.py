@@ -69,7 +69,7 @@ def train(
             f"{len(store)} examples are too few to train on and hold out "
             f"one in {settings.held_out_every}"
         )
-    check_scorable(store, held_out, settings)
+    check_scorable(store, held_out, settings.scoring)
     often = dict(enumerate(settings.repeats))
     read = [index for index in training for _ in range(often.get(store.directory(index), 1))]
     weighing = Weighing(
@@ -136,7 +136,9 @@ def train(
         optimizer.step()
         held = None
         if (update + 1) % settings.checkpoint_every == 0:
-            held = held_out_score(drafter, target_head_VH, store, held_out, scale_C, settings)
+            held = held_out_score(
+                drafter, target_head_VH, store, held_out, scale_C, settings.scoring
+            )
             _save(checkpoint, drafter, optimizer, told, update + 1)
         seconds = time.perf_counter() - began
         report(
@@ -151,7 +153,7 @@ def train(
     workers.close()
     if first < end and end % settings.checkpoint_every:  # else the last update has saved it
         _save(checkpoint, drafter, optimizer, told, end)
-    score = held_out_score(drafter, target_head_VH, store, held_out, scale_C, settings)
+    score = held_out_score(drafter, target_head_VH, store, held_out, scale_C, settings.scoring)
     with torch.no_grad():
         drafter.fc.weight.mul_(scale_C)
     return score

@@ -6,6 +6,21 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Scoring:
+    """How a drafter is scored on states: in chains of `unroll_steps` drafts.
+
+    Of an example the first `max_length` tokens are read, and a batch holds `batch_tokens` positions
+    that count, padding included. With `bf16` products are taken in bfloat16; without it everything
+    is computed in the drafter's own type, whatever the states are stored in.
+    """
+
+    unroll_steps: int
+    max_length: int
+    batch_tokens: int
+    bf16: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TrainSettings:
     """A run of test-time training; lengths and batch sizes count tokens.
 
@@ -32,3 +47,13 @@ class TrainSettings:
     workers: int
     held_out_every: int
     checkpoint_every: int
+
+    @property
+    def scoring(self) -> Scoring:
+        """How its held-out examples are scored."""
+        return Scoring(
+            unroll_steps=self.unroll_steps,
+            max_length=self.max_length,
+            batch_tokens=self.batch_tokens,
+            bf16=self.bf16,
+        )
