@@ -2,8 +2,8 @@
 
     python -m benchmarks.probe_mutants vllm --count 400 --seed 1 --out FOLDER
 
-Sound drafters of every dialect are damaged by a seed (probe_mutations.py), loaded by the installed
-engine through its probe, and read by its contract. What the engine did is kept in FOLDER, so that
+Sound drafters of every dialect are damaged by a seed (probe_mutations.py, for llama.cpp
+probe_gguf_mutations.py), loaded by the installed engine through its probe, and read by its contract. What the engine did is kept in FOLDER, so that
 a run that was ended goes on, and a mended contract is compared again without the engine. Prints
 every disagreement and the agreement; exits with 1 where there is a disagreement.
 """
@@ -18,11 +18,14 @@ from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
+from benchmarks.probe_gguf import GgufMutant, sound_gguf_drafters
+from benchmarks.probe_gguf_mutations import gguf_mutant
 from benchmarks.probe_mutations import Mutant, mutant, reflagged, sound_drafters
 from benchmarks.probe_targets import retargeted
 
 from eyas.checkpoint import open_checkpoint, open_target
 from eyas.engines import Launch
+from eyas.engines.engine import Engine
 from eyas.engines.catalogue import engine_named
 from eyas.errors import EyasError, ProbeError
 from eyas.probe.answer import compared, interpreter_of
@@ -32,13 +35,14 @@ from eyas.probe.observed import Record
 from eyas.probe.render import Answer
 from eyas.probe.run import Interpreter, Limits, ask
 
+AnyMutant = Mutant | GgufMutant
 _TOGETHER = 200  # drafters for each child: what is known is written down after so many
 
 
 def main(arguments: list[str]) -> int:
     """Print the agreement; 1 where there is a disagreement."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("engine", help="vllm, sglang, or one with a version: sglang@0.5.11")
+    parser.add_argument("engine", help="vllm, sglang, llamacpp, or one with a version: sglang@0.5.11")
     parser.add_argument("--count", type=int, default=300)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--flags", action="store_true", help="each value of each config key alone")
@@ -52,16 +56,8 @@ def main(arguments: list[str]) -> int:
     engine = engine_named(name)
     assert engine is not None
     with tempfile.TemporaryDirectory() as folder:
-        originals = sound_drafters(Path(folder) / "specimens")
-        if options.flags:
-            mutants = list(reflagged(originals, engine.runners))
-            kept = options.out / f"{options.engine}-flags.jsonl"
-        else:
-            count, seed = range(options.count), options.seed
-            mutants = [mutant(originals, seed, i, engine.runners) for i in count]
-            if name == "sglang":
-                mutants = [retargeted(made, seed) for made in mutants]
-            kept = options.out / f"{options.engine}-seed{seed}.jsonl"
+        mutants = _mutants(engine, options, Path(folder) / "specimens")
+        kept = options.out / f"{options.engine}-{'flags' if options.flags else f'seed{options.seed}'}.jsonl"
         options.out.mkdir(parents=True, exist_ok=True)
         records = _observed(mutants, interpreter, kept, Path(folder))
         tally: Counter[str] = Counter()
@@ -79,8 +75,21 @@ def main(arguments: list[str]) -> int:
     return 1 if tally["DISAGREES"] or tally["FAILED"] else 0
 
 
+def _mutants(engine: Engine, options: argparse.Namespace, workplace: Path) -> list[AnyMutant]:
+    """The damaged drafters that are asked for, always the same."""
+    count, seed = range(options.count), options.seed
+    if engine.name == "llamacpp":
+        files = sound_gguf_drafters(workplace)
+        return [gguf_mutant(files, seed, i) for i in count]
+    originals = sound_drafters(workplace)
+    if options.flags:
+        return list(reflagged(originals, engine.runners))
+    made = [mutant(originals, seed, i, engine.runners) for i in count]
+    return [retargeted(one, seed) for one in made] if engine.name == "sglang" else list(made)
+
+
 def _observed(
-    mutants: list[Mutant], interpreter: Interpreter, kept: Path, folder: Path
+    mutants: list[AnyMutant], interpreter: Interpreter, kept: Path, folder: Path
 ) -> list[Record]:
     """The record of each of `mutants`: from `kept` as far as they are there, else by asking."""
     known: dict[int, Record] = {}
@@ -106,7 +115,7 @@ def _observed(
     return [known[m.number] for m in mutants]
 
 
-def _job(made: Mutant, engine: str, folder: Path) -> Job:
+def _job(made: AnyMutant, engine: str, folder: Path) -> Job:
     directory = made.write(folder / "drafts" / f"m{made.number}")
     target = _target(made, folder / "targets" / str(made.number))
     place = folder / "jobs" / str(made.number)
@@ -121,20 +130,20 @@ def _job(made: Mutant, engine: str, folder: Path) -> Job:
     return replace(job, location=f"m{made.number}")
 
 
-def _target(made: Mutant, directory: Path) -> Path:
+def _target(made: AnyMutant, directory: Path) -> Path:
     directory.mkdir(parents=True)
     (directory / "config.json").write_text(json.dumps(made.target))
     return directory
 
 
-def _launch(made: Mutant, engine: str) -> Launch:
+def _launch(made: AnyMutant, engine: str) -> Launch:
     """How `made` is launched: SGLang knows two algorithms, vLLM a method by name."""
     if engine == "sglang":
         return Launch.parse(["speculative_algorithm=EAGLE"] if made.method == "eagle" else [])
     return Launch.parse([] if made.method is None else [f"method={made.method}"])
 
 
-def _verdict(made: Mutant, record: Record, place: Path) -> tuple[str, list[str]]:
+def _verdict(made: AnyMutant, record: Record, place: Path) -> tuple[str, list[str]]:
     try:
         answer = _answer(made, record, place)
     except ProbeError as error:
@@ -151,13 +160,13 @@ def _lines(answer: Answer) -> list[str]:
     return [str(one) for one in answer.disagreements[:4]]
 
 
-def _answer(made: Mutant, record: Record, place: Path) -> Answer:
+def _answer(made: AnyMutant, record: Record, place: Path) -> Answer:
     checkpoint = open_checkpoint(made.write(place / f"m{made.number}"))
     target = open_target(_target(made, place / "target"))
     return compared(record, made.runner, checkpoint, target, _launch(made, record["engine"]))
 
 
-def _write(made: Mutant, record: Record, place: Path, file: Path) -> None:
+def _write(made: AnyMutant, record: Record, place: Path, file: Path) -> None:
     file.parent.mkdir(parents=True, exist_ok=True)
     checkpoint = open_checkpoint(place / f"m{made.number}")
     launch = dict(_launch(made, record["engine"]).settings)
