@@ -1,0 +1,126 @@
+"""What llama.cpp finds once the weights are loaded: in drawing its graphs, and in running them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from eyas.checkpoint import Checkpoint, TargetFacts
+from eyas.checkpoint.gguf_rope import FACTORS
+from eyas.engines.config import ConfigView
+from eyas.engines.llamacpp import claims
+from eyas.engines.llamacpp.loader import EMBEDDING, HEAD, INPUT_NORM, MAP, Wanted
+from eyas.engines.llamacpp.targets import require_capture
+from eyas.engines.stop import Refused
+from eyas.spec import Claim, Fact, Stage
+
+_VECTORS = "F32"  # the one type that states in float32 are multiplied with, channel by channel
+_NO_PRODUCTS = ("I8", "I16", "I32", "I64", "F64")  # types without a dot product
+_NO_ROWS = ("I8", "I16", "I64", "F64", "Q8_K", "IQ4_XS_R8")  # and without get_rows
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Graph:
+    """What decides about the graphs of a drafter that is loaded."""
+
+    checkpoint: Checkpoint
+    view: ConfigView
+    wanted: Wanted
+    boundaries: Fact[tuple[int, ...]]
+    target: TargetFacts | None
+
+
+def require_graph(graph: Graph) -> None:
+    """Refuse where drawing or running a graph aborts: first beside any target, then beside this."""
+    for wrong in (*_own(graph), *_beside(graph)):
+        raise Refused(Stage.JOIN, *wrong)
+    require_capture(graph.target)
+    for wrong in _asked(graph):
+        raise Refused(Stage.FIRST_REQUEST, *wrong)
+
+
+def _own(graph: Graph) -> Iterator[tuple[str, Claim]]:
+    """What aborts whatever the target is, once the contexts are made."""
+    wanted, tensors, place = graph.wanted, graph.checkpoint.tensors, graph.checkpoint.place
+    sizes = wanted.sizes
+    if sizes.num_layers.value != 1:
+        layers = sizes.num_layers
+        yield f"{layers.key} is {layers.value}, and one layer is drawn", claims.ONE_LAYER
+    if wanted.value_dim != sizes.head_dim.value:
+        key = graph.view.key("value_length")
+        yield f"{key} is {wanted.value_dim}, and keys are {sizes.head_dim.value}", claims.ONE_LAYER
+    if MAP in tensors and tensors[MAP].dtype != "I64":
+        yield f"{place(MAP)} holds {tensors[MAP].dtype} numbers, and must hold I64", claims.MAP
+    if wanted.rotated % 2 or wanted.rotated > sizes.head_dim.value:
+        key = graph.view.key("rotated")
+        yield f"{key} is {wanted.rotated} of {sizes.head_dim.value} channels", claims.ROTATED
+    if graph.view.real("rms_norm_eps").value < 0:
+        yield f"{graph.view.key('rms_norm_eps')} is below 0", claims.EPSILON
+    if EMBEDDING in tensors and tensors[EMBEDDING].dtype in _NO_ROWS:
+        yield f"{place(EMBEDDING)} holds {tensors[EMBEDDING].dtype} numbers", claims.ROWS
+    if FACTORS in tensors and tensors[FACTORS].dtype != "F32":
+        yield f"{place(FACTORS)} holds {tensors[FACTORS].dtype} numbers, not F32", claims.ROTATED
+    for name in tensors:
+        if name.startswith("blk.") or name in (HEAD, "output_norm.weight"):
+            yield from _typed(graph, name)
+
+
+def _typed(graph: Graph, name: str) -> Iterator[tuple[str, Claim]]:
+    """What is wrong with the type of a norm or a matrix, once it is multiplied with states."""
+    dtype, place = graph.checkpoint.tensors[name].dtype, graph.checkpoint.place(name)
+    if "norm" in name:
+        if dtype != _VECTORS:
+            yield f"{place} holds {dtype} numbers, and must hold {_VECTORS}", claims.VECTORS
+    elif dtype in _NO_PRODUCTS:
+        yield f"{place} holds {dtype} numbers, which are not multiplied", claims.PRODUCTS
+
+
+def _beside(graph: Graph) -> Iterator[tuple[str, Claim]]:
+    """What aborts when it is put beside `target`, whose facts may be unknown."""
+    target, sizes, tensors = graph.target, graph.wanted.sizes, graph.checkpoint.tensors
+    vocab, draft_vocab, hidden = sizes.vocab_size, sizes.draft_vocab_size, sizes.hidden_size
+    known = None if target is None else target.vocab_size
+    rows = vocab.value if known is None else known
+    if HEAD not in tensors and MAP in tensors and draft_vocab.value != rows:
+        yield (
+            f"the file has no {HEAD}, the target's has {rows} rows, and {MAP} {draft_vocab.value}",
+            claims.HEAD,
+        )
+    if target is None:
+        return
+    layers, boundaries = target.num_layers, graph.boundaries
+    for k in boundaries.value:
+        if layers is not None and not 0 <= k <= layers:
+            yield f"{boundaries.key} has {k}, and the target has {layers} layers", claims.LAYER_IDS
+    for name, claim in ((EMBEDDING, claims.EMBEDDING), (HEAD, claims.HEAD)):
+        wide = target.hidden_size
+        if name not in tensors and wide is not None and wide != hidden.value:
+            yield (
+                f"the file has no {name}, the target's is {wide} wide, and {hidden.key} is"
+                f" {hidden.value}",
+                claim,
+            )
+
+
+def _asked(graph: Graph) -> Iterator[tuple[str, Claim]]:
+    """What aborts at the first request: the encoder's graph runs then, and ids come in."""
+    target, tensors = graph.target, graph.checkpoint.tensors
+    yield from _typed(graph, "fc.weight")
+    if graph.wanted.input_norm:
+        yield from _typed(graph, INPUT_NORM)
+    if target is None:
+        return
+    states, wide, tokens = graph.wanted.sizes.target_hidden_size, target.hidden_size, target.vocab_size
+    if wide is not None and wide != states.value:
+        yield (
+            f"the target's states are {wide} wide, and {states.key} is {states.value}",
+            claims.WIDTH,
+        )
+    if EMBEDDING in tensors and tokens is not None:
+        rows = graph.wanted.embedding_rows
+        if rows < tokens:
+            yield (
+                f"{graph.checkpoint.place(EMBEDDING)} has {rows} rows, and the target {tokens}"
+                " tokens",
+                claims.ROWS,
+            )
