@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from benchmarks.fuzz_specimens import Specimen, Tensor, specimens
+from benchmarks.fuzz_specimens import Frame, Specimen, Tensor, specimens
 
 from eyas.checkpoint import open_checkpoint, open_target, write_sparse
 from eyas.checkpoint.gguf import GgufValue, read_typed
@@ -24,12 +24,23 @@ from eyas.convert import Wishes, convert, parse_goal
 from eyas.errors import ConversionError
 
 FILE = "draft.gguf"
-DTYPES = {"F32": 0, "F16": 1, "I8": 24, "I16": 25, "I32": 26, "I64": 27, "F64": 28, "BF16": 30}
+# ggml's types of tensors: number, elements in a block, bytes in a block (ggml-common.h).
+DTYPES = {
+    "F32": (0, 1, 4),
+    "F16": (1, 1, 2),
+    "Q4_0": (2, 32, 18),
+    "Q8_0": (8, 32, 34),
+    "I8": (24, 1, 1),
+    "I16": (25, 1, 2),
+    "I32": (26, 1, 4),
+    "I64": (27, 1, 8),
+    "F64": (28, 1, 8),
+    "BF16": (30, 1, 2),
+}
 SCALARS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q"} | {
     12: "d"
 }
 STRING, ARRAY = 8, 9
-_BYTES = {"F32": 4, "F16": 2, "I8": 1, "I16": 2, "I32": 4, "I64": 8, "F64": 8, "BF16": 2}
 _ALIGNMENT = 32
 
 
@@ -88,7 +99,8 @@ def sound_gguf_drafters(workplace: Path) -> list[Drafter]:
             continue
         written = open_checkpoint(place / FILE)
         tensors = {
-            name: (t.dtype, t.shape, written.read_bytes(name)) for name, t in written.tensors.items()
+            name: (t.dtype, t.shape, written.read_bytes(name))
+            for name, t in written.tensors.items()
         }
         keys = read_typed(place, FILE, "")
         found.append(
@@ -98,9 +110,45 @@ def sound_gguf_drafters(workplace: Path) -> list[Drafter]:
 
 
 def _convertible(workplace: Path) -> Iterator[Specimen]:
-    for original in specimens(workplace / "specimens"):
-        if " as " not in original.name and not original.name.startswith(("large", "native")):
-            yield original
+    """The small specimens in their own dialect, and shapes that none of them has."""
+    found = [s for s in specimens(workplace / "specimens") if " as " not in s.name]
+    yield from (s for s in found if not s.name.startswith(("large", "native")))
+    tiny, wide = Frame(), Frame(hidden=32, inner=64, heads=2, head_dim=16)
+    target, ids = tiny.target("LlamaForCausalLM"), tiny.vocab_map()
+
+    def specimen(name: str, frame: Frame, tensors: Mapping[str, Tensor], **config: Any) -> Specimen:
+        beside = frame.target("LlamaForCausalLM") if name != "narrow" else target
+        tensors = frame.tensors() | ids | tensors
+        return Specimen(name=name, config=frame.config() | config, tensors=tensors, target=beside)
+
+    norm: dict[str, Tensor] = {"input_norm.weight": ("BF16", (24,), None)}
+    yield specimen("normed residual", tiny, {}, norm_before_residual=True)
+    yield specimen("normed inputs", tiny, norm, norm_before_fc=True)
+    yield specimen("wide", wide, {}, norm_before_residual=True)
+    yield specimen("llama3", tiny, {}, rope_parameters=_LLAMA3)
+    yield specimen("yarn", tiny, {}, rope_parameters=_YARN)
+    own: dict[str, Tensor] = {
+        "embed_tokens.weight": ("BF16", (32, 4), None),
+        "fc.weight": ("BF16", (4, 24), None),
+    }
+    narrow = Frame(hidden=4, inner=12, heads=1)
+    yield specimen("narrow", narrow, own, target_hidden_size=8)
+
+
+_LLAMA3 = {
+    "rope_type": "llama3",
+    "rope_theta": 10000.0,
+    "factor": 8.0,
+    "low_freq_factor": 1.0,
+    "high_freq_factor": 4.0,
+    "original_max_position_embeddings": 256,
+}
+_YARN = {
+    "rope_type": "yarn",
+    "rope_theta": 10000.0,
+    "factor": 2.0,
+    "original_max_position_embeddings": 256,
+}
 
 
 def _target(directory: Path, config: Mapping[str, Any]) -> Path:
@@ -123,8 +171,9 @@ def _encoded(made: GgufMutant) -> bytes:
     infos, data = b"", bytearray()
     for name, (dtype, shape, raw) in listed:
         sizes = struct.pack(f"<I{len(shape)}Q", len(shape), *reversed(shape))
-        infos += _text(name) + sizes + struct.pack("<IQ", DTYPES[dtype], len(data))
-        size = math.prod(shape) * _BYTES[dtype]
+        number, block, width = DTYPES[dtype]
+        infos += _text(name) + sizes + struct.pack("<IQ", number, len(data))
+        size = math.prod(shape) // block * width
         data += ((raw or b"") + bytes(size))[:size]
         data += bytes(-len(data) % _ALIGNMENT)
     head = b"GGUF" + struct.pack("<IQQ", 3, len(listed), len(keys)) + b"".join(keys) + infos

@@ -106,6 +106,8 @@ def _retype(made: GgufMutant, random: Random) -> Changed:
         name = "d2t"
     dtype, shape, _ = made.tensors[name]
     new = random.choice([one for one in DTYPES if one != dtype])
+    if DTYPES[new][1] > 1 and random.random() < 0.8:  # most have no whole blocks in a row
+        new = "F16" if dtype != "F16" else "BF16"
     return f"retype {name} to {new}", replace(
         made, tensors={**made.tensors, name: (new, shape, None)}
     )
@@ -192,7 +194,7 @@ _FLAGS: Mapping[str, tuple[Any, ...]] = {
     "general.name": ("x", 3),
     "eagle3.context_length": (0, 1, 16, 4096),
     "eagle3.embedding_length": (8, 16, 4, 0, 7),
-    "eagle3.embedding_length_out": (8, 16),
+    "eagle3.embedding_length_out": (0, 4, 8, 16),
     "eagle3.block_count": (0, 1, 2, 3, 600),
     "eagle3.feed_forward_length": (12, 16, 0, [12], [12, 12]),
     "eagle3.attention.head_count": (1, 2, 4, 0, [2], [2, 2]),

@@ -42,7 +42,9 @@ _TOGETHER = 200  # drafters for each child: what is known is written down after 
 def main(arguments: list[str]) -> int:
     """Print the agreement; 1 where there is a disagreement."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("engine", help="vllm, sglang, llamacpp, or one with a version: sglang@0.5.11")
+    parser.add_argument(
+        "engine", help="vllm, sglang, llamacpp, or one with a version: sglang@0.5.11"
+    )
     parser.add_argument("--count", type=int, default=300)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--flags", action="store_true", help="each value of each config key alone")
@@ -57,7 +59,10 @@ def main(arguments: list[str]) -> int:
     assert engine is not None
     with tempfile.TemporaryDirectory() as folder:
         mutants = _mutants(engine, options, Path(folder) / "specimens")
-        kept = options.out / f"{options.engine}-{'flags' if options.flags else f'seed{options.seed}'}.jsonl"
+        kept = (
+            options.out
+            / f"{options.engine}-{'flags' if options.flags else f'seed{options.seed}'}.jsonl"
+        )
         options.out.mkdir(parents=True, exist_ok=True)
         records = _observed(mutants, interpreter, kept, Path(folder))
         tally: Counter[str] = Counter()

@@ -114,9 +114,7 @@ ROTATED = claim(
     "ggml/src/ggml-cpu/ops.cpp",
     "6355-6356",
 )
-EPSILON = claim(
-    "an RMSNorm's epsilon below 0 aborts", "ggml/src/ggml-cpu/ops.cpp", "4132"
-)
+EPSILON = claim("an RMSNorm's epsilon below 0 aborts", "ggml/src/ggml-cpu/ops.cpp", "4132")
 VECTORS = claim(
     "states are float32, and are multiplied with a norm's gains in float32 alone: another type"
     " aborts",
@@ -127,6 +125,22 @@ PRODUCTS = claim(
     "a matrix of integers or of float64 has no dot product, and calling it ends the process",
     "ggml/src/ggml-cpu/ggml-cpu.c",
     "1278-1280",
+)
+STATES = claim(
+    "the states that are handed back are read embedding_length_out wide, and a read beyond them"
+    " aborts",
+    "src/llama-context.cpp",
+    "1621-1629",
+)
+IDS = claim(
+    "a token of the target that the tokenizer in the file has no id for aborts",
+    "common/common.cpp",
+    "2158",
+)
+ALIGNMENT = claim(
+    "the mapped tensors must begin at a multiple of 32 bytes, or it aborts",
+    "ggml/src/ggml-backend.cpp",
+    "2527",
 )
 ROWS = claim(
     "an embedding's rows are read in float32, float16, bfloat16 or a quantised type, and an id"

@@ -9,14 +9,16 @@ from eyas.checkpoint import Checkpoint, TargetFacts
 from eyas.checkpoint.gguf_rope import FACTORS
 from eyas.engines.config import ConfigView
 from eyas.engines.llamacpp import claims
+from eyas.engines.llamacpp.key_types import PREFIX
 from eyas.engines.llamacpp.loader import EMBEDDING, HEAD, INPUT_NORM, MAP, Wanted
 from eyas.engines.llamacpp.targets import require_capture
-from eyas.engines.stop import Refused
+from eyas.engines.stop import NotCovered, Refused
 from eyas.spec import Claim, Fact, Stage
 
 _VECTORS = "F32"  # the one type that states in float32 are multiplied with, channel by channel
-_NO_PRODUCTS = ("I8", "I16", "I32", "I64", "F64")  # types without a dot product
-_NO_ROWS = ("I8", "I16", "I64", "F64", "Q8_K", "IQ4_XS_R8")  # and without get_rows
+# Types without a dot product, and types whose rows are not read one by one.
+_NO_PRODUCTS = ("I8", "I16", "I32", "I64", "F64", "Q8_1", "Q8_K")
+_NO_ROWS = ("I8", "I16", "I64", "F64", "Q8_K")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,12 +33,17 @@ class Graph:
 
 
 def require_graph(graph: Graph) -> None:
-    """Refuse where drawing or running a graph aborts: first beside any target, then beside this."""
+    """Refuse where drawing or running a graph aborts: when the target is joined, then when asked.
+
+    Raises NotCovered for what is served and computes another thing than a contract can say.
+    """
     for wrong in (*_own(graph), *_beside(graph)):
         raise Refused(Stage.JOIN, *wrong)
     require_capture(graph.target)
     for wrong in _asked(graph):
         raise Refused(Stage.FIRST_REQUEST, *wrong)
+    for reason in _unjudged(graph):
+        raise NotCovered(reason)
 
 
 def _own(graph: Graph) -> Iterator[tuple[str, Claim]]:
@@ -108,19 +115,50 @@ def _asked(graph: Graph) -> Iterator[tuple[str, Claim]]:
     yield from _typed(graph, "fc.weight")
     if graph.wanted.input_norm:
         yield from _typed(graph, INPUT_NORM)
+    out = _number(graph, "embedding_length_out")
+    if out > graph.wanted.sizes.hidden_size.value:
+        key = f"{graph.checkpoint.config_file} :: {PREFIX}embedding_length_out"
+        yield f"{key} is {out}, wider than the states that are handed back", claims.STATES
     if target is None:
         return
-    states, wide, tokens = graph.wanted.sizes.target_hidden_size, target.hidden_size, target.vocab_size
+    states, wide, tokens = (
+        graph.wanted.sizes.target_hidden_size,
+        target.hidden_size,
+        target.vocab_size,
+    )
     if wide is not None and wide != states.value:
         yield (
             f"the target's states are {wide} wide, and {states.key} is {states.value}",
             claims.WIDTH,
         )
-    if EMBEDDING in tensors and tokens is not None:
-        rows = graph.wanted.embedding_rows
-        if rows < tokens:
-            yield (
-                f"{graph.checkpoint.place(EMBEDDING)} has {rows} rows, and the target {tokens}"
-                " tokens",
-                claims.ROWS,
-            )
+    yield from _beyond(graph, target.vocab_size)
+
+
+def _beyond(graph: Graph, tokens: int | None) -> Iterator[tuple[str, Claim]]:
+    """What the target's later ids abort at."""
+    vocab, rows = graph.wanted.sizes.vocab_size, graph.wanted.embedding_rows
+    if tokens is None:
+        return
+    if vocab.value < tokens:
+        yield f"{vocab.key} counts {vocab.value}, and the target {tokens} tokens", claims.IDS
+    if EMBEDDING in graph.checkpoint.tensors and rows < tokens:
+        place = graph.checkpoint.place(EMBEDDING)
+        yield f"{place} has {rows} rows, and the target {tokens} tokens", claims.ROWS
+
+
+def _unjudged(graph: Graph) -> Iterator[str]:
+    """Keys that no converter writes, and that change what is computed."""
+    file, hidden = graph.checkpoint.config_file, graph.wanted.sizes.hidden_size.value
+    if graph.wanted.rotated != graph.wanted.sizes.head_dim.value:
+        yield f"{file} has RoPE turn {graph.wanted.rotated} channels of each head"
+    if 0 < _number(graph, "embedding_length_out") < hidden:
+        yield f"{file} has states narrower than its embedding_length handed back"
+    if _number(graph, "pooling_type"):
+        yield f"{file} has its states pooled"
+    if graph.checkpoint.config.get(f"{PREFIX}attention.causal") is False:
+        yield f"{file} has an attention that is not causal"
+
+
+def _number(graph: Graph, name: str) -> int:
+    value = graph.checkpoint.config.get(PREFIX + name, 0)
+    return value if isinstance(value, int) else 0

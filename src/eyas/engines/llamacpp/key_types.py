@@ -42,7 +42,7 @@ _NUMBERS = (
 )
 _SWITCHES = "norm_before_residual norm_before_fc attention.causal rope.scaling.finetuned"
 # A number, or a list with one for each layer.
-_EACH = (
+EACH = (
     "feed_forward_length",
     "attention.head_count",
     "attention.head_count_kv",
@@ -76,7 +76,7 @@ def require_types(checkpoint: Checkpoint) -> None:
     for key, wanted in _scalars(checkpoint):
         if key in types and types[key][0] != wanted:
             raise _other(checkpoint, key, _NAMES[wanted], claims.KEY_TYPES)
-    for bare in _EACH:
+    for bare in EACH:
         key = PREFIX + bare
         kind, of = types.get(key, (_UINT32, None))
         if kind not in (_UINT32, _LIST) or (kind == _LIST and of not in _OF_LAYERS):

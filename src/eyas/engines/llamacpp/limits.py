@@ -6,18 +6,12 @@ from collections.abc import Mapping
 
 from eyas.checkpoint import Checkpoint
 from eyas.engines.llamacpp import claims
-from eyas.engines.llamacpp.key_types import PREFIX
+from eyas.engines.llamacpp.key_types import EACH, PREFIX
 from eyas.engines.stop import NotCovered, Refused
 from eyas.spec import Claim, Stage
 
 _MOST_LAYERS, _MOST_EXPERTS = 512, 1024
 _SCALINGS = ("none", "linear", "yarn", "longrope")
-_EACH = (
-    "feed_forward_length",
-    "attention.head_count",
-    "attention.head_count_kv",
-    "expert_used_count",
-)
 
 
 def require_limits(checkpoint: Checkpoint) -> None:
@@ -28,7 +22,7 @@ def require_limits(checkpoint: Checkpoint) -> None:
         raise limits.aborted("block_count", f"is {layers}, beyond 1 to {_MOST_LAYERS}")
     if limits.number("nextn_predict_layers") > layers:
         raise limits.aborted("nextn_predict_layers", f"is more than block_count {layers}")
-    for name in _EACH:
+    for name in EACH:
         value = limits.raw.get(PREFIX + name)
         if isinstance(value, list) and len(value) != layers:
             raise limits.aborted(

@@ -15,6 +15,7 @@ from eyas.engines.stop import Refused
 from eyas.spec import Stage
 
 HEAD, EMBEDDING, MAP = "output.weight", "token_embd.weight", "d2t"
+_ALIGNMENT = 32  # bytes
 INPUT_NORM = "enc.output_norm.weight"
 
 
@@ -99,7 +100,10 @@ def _four(shape: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def load(tensors: Mapping[str, TensorHeader], wanted: Wanted) -> Loading:
-    """Load `tensors`; refuses one that is missing, of another shape, or not asked for."""
+    """Load `tensors`; refuses one that is missing, of another shape, or not asked for.
+
+    The file is mapped, so that its first tensor must begin at a multiple of 32 bytes.
+    """
     parameters = parameters_of(wanted, tensors)
     loading = Loading(parameters)
     for parameter in parameters:
@@ -119,5 +123,10 @@ def load(tensors: Mapping[str, TensorHeader], wanted: Wanted) -> Loading:
             f"tensor {surplus[0]} is in the file and nothing asks for it"
             + (f", nor for {len(surplus) - 1} more" if surplus[1:] else ""),
             claims.SURPLUS,
+        )
+    starts = [tensor.start for tensor in tensors.values() if tensor.start is not None]
+    if starts and min(starts) % _ALIGNMENT:
+        raise Refused(
+            Stage.LOAD, f"the first tensor begins at byte {min(starts)}", claims.ALIGNMENT
         )
     return loading

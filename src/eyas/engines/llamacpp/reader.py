@@ -102,7 +102,9 @@ def _wanted(view: ConfigView, checkpoint: Checkpoint, sizes: Sizes) -> Wanted:
     return Wanted(
         sizes=sizes,
         input_norm=view.flag("norm_before_fc").value,
-        value_dim=view.whole("value_length", sizes.hidden_size.value // sizes.num_heads.value).value,
+        value_dim=view.whole(
+            "value_length", sizes.hidden_size.value // sizes.num_heads.value
+        ).value,
         rotated=view.whole("rotated", sizes.head_dim.value).value,
         embedding_rows=0 if embedding is None else size_of(embedding, 1),
     )

@@ -88,9 +88,7 @@ def _tensors(
         block |= {"attn_output": (hidden, _WIDTH), "ffn_down": (hidden, _WIDTH)}
         block |= {"ffn_gate": (_WIDTH, hidden), "ffn_up": (_WIDTH, hidden)}
         found |= {f"blk.{index}.{name}": shape for name, shape in block.items()}
-    return {
-        f"{name}.weight": (_F16 if shape[1:] else _F32, shape) for name, shape in found.items()
-    }
+    return {f"{name}.weight": (_F16 if shape[1:] else _F32, shape) for name, shape in found.items()}
 
 
 def _key(name: str, kind: int, value: bytes) -> bytes:
