@@ -164,6 +164,11 @@ MAP = claim(
     _EAGLE3,
     "44-55, 307-320",
 )
+MAP_IDS = claim(
+    "d2t's numbers are the rows of the logits, as many as the tokenizer has tokens: another aborts",
+    "ggml/src/ggml-cpu/ops.cpp",
+    "5488",
+)
 EMBEDDING = claim(
     "without token_embd the target's embedding is used, whatever its width",
     _EAGLE3,

@@ -56,8 +56,7 @@ def _own(graph: Graph) -> Iterator[tuple[str, Claim]]:
     if wanted.value_dim != sizes.head_dim.value:
         key = graph.view.key("value_length")
         yield f"{key} is {wanted.value_dim}, and keys are {sizes.head_dim.value}", claims.ONE_LAYER
-    if MAP in tensors and tensors[MAP].dtype != "I64":
-        yield f"{place(MAP)} holds {tensors[MAP].dtype} numbers, and must hold I64", claims.MAP
+    yield from _mapped(graph)
     if wanted.rotated % 2 or wanted.rotated > sizes.head_dim.value:
         key = graph.view.key("rotated")
         yield f"{key} is {wanted.rotated} of {sizes.head_dim.value} channels", claims.ROTATED
@@ -67,9 +66,26 @@ def _own(graph: Graph) -> Iterator[tuple[str, Claim]]:
         yield f"{place(EMBEDDING)} holds {tensors[EMBEDDING].dtype} numbers", claims.ROWS
     if FACTORS in tensors and tensors[FACTORS].dtype != "F32":
         yield f"{place(FACTORS)} holds {tensors[FACTORS].dtype} numbers, not F32", claims.ROTATED
+    # Of the two tokens that it is tried with, one is handed back.
+    yield from _handed_back(graph, at_most=2 * sizes.hidden_size.value)
     for name in tensors:
         if name.startswith("blk.") or name in (HEAD, "output_norm.weight"):
             yield from _typed(graph, name)
+
+
+def _mapped(graph: Graph) -> Iterator[tuple[str, Claim]]:
+    """What is wrong with the map: its type, or an id that the tokenizer in the file has not."""
+    checkpoint, vocab = graph.checkpoint, graph.wanted.sizes.vocab_size
+    header, place = checkpoint.tensors.get(MAP), checkpoint.place(MAP)
+    if header is None:
+        return
+    if header.dtype != "I64":
+        yield f"{place} holds {header.dtype} numbers, and must hold I64", claims.MAP
+    elif checkpoint.has_bytes(MAP):
+        for number in checkpoint.read_integers(MAP):
+            if not 0 <= number < vocab.value:
+                yield f"{place} has the id {number}, and {vocab.key} {vocab.value}", claims.MAP_IDS
+                return
 
 
 def _typed(graph: Graph, name: str) -> Iterator[tuple[str, Claim]]:
@@ -115,10 +131,7 @@ def _asked(graph: Graph) -> Iterator[tuple[str, Claim]]:
     yield from _typed(graph, "fc.weight")
     if graph.wanted.input_norm:
         yield from _typed(graph, INPUT_NORM)
-    out = _number(graph, "embedding_length_out")
-    if out > graph.wanted.sizes.hidden_size.value:
-        key = f"{graph.checkpoint.config_file} :: {PREFIX}embedding_length_out"
-        yield f"{key} is {out}, wider than the states that are handed back", claims.STATES
+    yield from _handed_back(graph, at_most=graph.wanted.sizes.hidden_size.value)
     if target is None:
         return
     states, wide, tokens = (
@@ -132,6 +145,13 @@ def _asked(graph: Graph) -> Iterator[tuple[str, Claim]]:
             claims.WIDTH,
         )
     yield from _beyond(graph, target.vocab_size)
+
+
+def _handed_back(graph: Graph, *, at_most: int) -> Iterator[tuple[str, Claim]]:
+    out = _number(graph, "embedding_length_out")
+    if out > at_most:
+        key = f"{graph.checkpoint.config_file} :: {PREFIX}embedding_length_out"
+        yield f"{key} is {out}, wider than the states that are handed back", claims.STATES
 
 
 def _beyond(graph: Graph, tokens: int | None) -> Iterator[tuple[str, Claim]]:

@@ -96,10 +96,11 @@ def _plain(values: Mapping[str, object]) -> dict[str, object]:
 
 
 def require_counted(view: ConfigView) -> None:
-    """Refuse a file without a count that is 0 where absent: no tensor has 0 rows."""
-    for name in ("intermediate_size", "num_attention_heads"):
-        if not view.has(name):
-            raise Refused(Stage.LOAD, f"{view.key(name)} is missing and counts as 0", claims.SHAPES)
+    """Refuse a file with a count that is 0, as where it is absent: no tensor has 0 rows."""
+    for name in ("hidden_size", "intermediate_size", "num_attention_heads"):
+        if not view.get(name):
+            words = "is 0" if view.has(name) else "is missing and counts as 0"
+            raise Refused(Stage.LOAD, f"{view.key(name)} {words}", claims.SHAPES)
 
 
 def _missing(key: str, claim: Claim) -> Refused:
