@@ -53,9 +53,9 @@ class Checkpoint:
 
     `location` is what the user typed, `config` the raw config.json or the keys of a GGUF file,
     `files` the weight files that belong to it, `other_files` the weight files beside them that do
-    not, and `revision` the Hub commit. `key_types` has the types of a GGUF file's keys by the
-    format's numbers, of a list those of its elements too. `remote` has the sizes of the files that are in `repository`
-    and not in `directory`: they are read in ranges.
+    not, and `revision` the Hub commit. `remote` has the sizes of the files that are in `repository`
+    and not in `directory`: they are read in ranges. `key_types` has the types of a GGUF file's
+    keys by the format's numbers, of a list those of its elements too.
     """
 
     location: str

@@ -95,8 +95,9 @@ def read_gguf(
 ) -> tuple[dict[str, Any], dict[str, TensorHeader], KeyTypes]:
     """The keys of GGUF `file` in `directory`, its tensors' headers by name, and the keys' types.
 
-    A type is GGUF's number, and for a list that of its elements too. Shapes are in PyTorch's order, rows first. A float32 is given as the shortest decimal that it
-    holds. Raises CheckpointError for whatever is not sound.
+    A type is GGUF's number, and for a list that of its elements too. Shapes are in PyTorch's order,
+    rows first. A float32 is given as the shortest decimal that it holds. Raises CheckpointError for
+    whatever is not sound.
     """
     return _read(directory, file, whole=None)
 

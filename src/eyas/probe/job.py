@@ -95,15 +95,20 @@ def _target(engine: str, target: TargetFacts, workplace: Path) -> Path:
         return _config_of(target, workplace)
     directory = workplace / "target"
     directory.mkdir()
-    sizes = {
-        "architectures": target.architectures,
+    (directory / "config.json").write_text(json.dumps(sizes_of(target)), encoding="utf-8")
+    return directory
+
+
+def sizes_of(target: TargetFacts) -> dict[str, Any]:
+    """What llama.cpp's drafter meets of `target`, by the names of a config.json."""
+    return {
+        "architectures": list(target.architectures),
+        "model_type": target.model_type,
         "hidden_size": target.hidden_size,
         "num_hidden_layers": target.num_layers,
         "vocab_size": target.vocab_size,
         "tie_word_embeddings": target.tie_word_embeddings,
     }
-    (directory / "config.json").write_text(json.dumps(sizes), encoding="utf-8")
-    return directory
 
 
 def _config_of(target: TargetFacts, workplace: Path) -> Path:

@@ -109,10 +109,14 @@ ONE_LAYER = claim(
     "155-156",
 )
 ROTATED = claim(
-    "RoPE turns an even number of channels, no more than a head has, and its factors are float32:"
-    " anything else aborts",
+    "RoPE turns an even number of channels, no more than a head has: another aborts",
     "ggml/src/ggml-cpu/ops.cpp",
     "6355-6356",
+)
+FACTORS = claim(
+    "RoPE's factors are float32, which is asserted when the loader tries where they can be kept",
+    "ggml/src/ggml.c",
+    "4303-4306",
 )
 EPSILON = claim("an RMSNorm's epsilon below 0 aborts", "ggml/src/ggml-cpu/ops.cpp", "4132")
 VECTORS = claim(

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from eyas.checkpoint import Checkpoint, TargetFacts
-from eyas.checkpoint.gguf_rope import FACTORS
 from eyas.engines.config import ConfigView
 from eyas.engines.llamacpp import claims
 from eyas.engines.llamacpp.key_types import PREFIX
@@ -64,8 +63,6 @@ def _own(graph: Graph) -> Iterator[tuple[str, Claim]]:
         yield f"{graph.view.key('rms_norm_eps')} is below 0", claims.EPSILON
     if EMBEDDING in tensors and tensors[EMBEDDING].dtype in _NO_ROWS:
         yield f"{place(EMBEDDING)} holds {tensors[EMBEDDING].dtype} numbers", claims.ROWS
-    if FACTORS in tensors and tensors[FACTORS].dtype != "F32":
-        yield f"{place(FACTORS)} holds {tensors[FACTORS].dtype} numbers, not F32", claims.ROTATED
     # Of the two tokens that it is tried with, one is handed back.
     yield from _handed_back(graph, at_most=2 * sizes.hidden_size.value)
     for name in tensors:
@@ -127,24 +124,19 @@ def _beside(graph: Graph) -> Iterator[tuple[str, Claim]]:
 
 def _asked(graph: Graph) -> Iterator[tuple[str, Claim]]:
     """What aborts at the first request: the encoder's graph runs then, and ids come in."""
-    target, tensors = graph.target, graph.checkpoint.tensors
     yield from _typed(graph, "fc.weight")
     if graph.wanted.input_norm:
         yield from _typed(graph, INPUT_NORM)
     yield from _handed_back(graph, at_most=graph.wanted.sizes.hidden_size.value)
-    if target is None:
+    if graph.target is None:
         return
-    states, wide, tokens = (
-        graph.wanted.sizes.target_hidden_size,
-        target.hidden_size,
-        target.vocab_size,
-    )
+    states, wide = graph.wanted.sizes.target_hidden_size, graph.target.hidden_size
     if wide is not None and wide != states.value:
         yield (
             f"the target's states are {wide} wide, and {states.key} is {states.value}",
             claims.WIDTH,
         )
-    yield from _beyond(graph, target.vocab_size)
+    yield from _beyond(graph, graph.target.vocab_size)
 
 
 def _handed_back(graph: Graph, *, at_most: int) -> Iterator[tuple[str, Claim]]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from eyas.checkpoint import Checkpoint
 from eyas.engines.llamacpp import claims
 from eyas.engines.stop import Refused
-from eyas.spec import Stage
+from eyas.spec import Claim, Stage
 
 PREFIX = "eagle3."
 NO_VOCABULARY = ("no_vocab", "none")
@@ -119,7 +119,7 @@ def _has_tokens(checkpoint: Checkpoint) -> bool:
     return checkpoint.config.get(f"{_TOKENIZER}model") not in NO_VOCABULARY
 
 
-def _other(checkpoint: Checkpoint, key: str, wanted: str, claim: claims.Claim) -> Refused:
+def _other(checkpoint: Checkpoint, key: str, wanted: str, claim: Claim) -> Refused:
     kind, of = checkpoint.key_types[key]
     found = _NAMES[kind] if of is None else f"a list of {_NAMES[of]}"
     return Refused(

@@ -116,6 +116,12 @@ def load(tensors: Mapping[str, TensorHeader], wanted: Wanted) -> Loading:
             loading.place(_as_ggml(tensor, parameter.shape), parameter.name)
         except Misfit as misfit:
             raise Refused(Stage.LOAD, str(misfit), claims.SHAPES) from None
+    if FACTORS in tensors and tensors[FACTORS].dtype != "F32":
+        raise Refused(
+            Stage.LOAD,
+            f"tensor {FACTORS} holds {tensors[FACTORS].dtype} numbers, and must hold F32",
+            claims.FACTORS,
+        )
     surplus = [name for name in tensors if name not in loading]
     if surplus:
         raise Refused(

@@ -33,7 +33,13 @@ def require_tokenizer(checkpoint: Checkpoint) -> None:
         return
     if model in _BPE:
         _require_bpe(checkpoint, raw)
-    tokens = raw.get(_TOKENS)
+    _require_tokens(checkpoint, raw)
+    if model not in _JUDGED:
+        raise NotCovered(f"{file} has a tokenizer of the kind {model}, which is not judged here")
+
+
+def _require_tokens(checkpoint: Checkpoint, raw: Mapping[str, object]) -> None:
+    file, tokens = checkpoint.config_file, raw.get(_TOKENS)
     if tokens is None:
         raise _refused(f"{file} :: {_TOKENS} is missing", claims.TOKENIZER_KEYS)
     for key in _EACH:
@@ -46,8 +52,6 @@ def require_tokenizer(checkpoint: Checkpoint) -> None:
         named = [token or f"[EMPTY_{index}]" for index, token in enumerate(tokens)]
         if len(set(named)) < len(named):
             raise _refused(f"{file} :: {_TOKENS} has a token twice", claims.TOKENS_ONCE)
-    if model not in _JUDGED:
-        raise NotCovered(f"{file} has a tokenizer of the kind {model}, which is not judged here")
 
 
 def vocabulary_of(checkpoint: Checkpoint, whose: str) -> Fact[int]:

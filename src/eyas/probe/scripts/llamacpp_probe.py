@@ -167,54 +167,73 @@ def _tell(library: Library, file: str, target: Target | None, descriptor: int) -
         os._exit(0)
 
 
-def record(version: str, lines: list[str], status: int) -> dict[str, Any]:
-    """The record of a child that told `lines` and ended with `status`, as waitpid has it."""
-    facts: dict[str, Any] = {}
-    log: list[str] = []
-    stage: str | None = None
-    reached = "config"
-    raised = served = False
-    for line in lines:
+class Told:
+    """What a child told of itself, line by line."""
+
+    def __init__(self) -> None:
+        self.facts: dict[str, Any] = {}
+        self.log: list[str] = []
+        self.stage: str | None = None  # beside a target
+        self.reached = "config"
+        self.raised = self.served = False
+
+    def take(self, line: str) -> None:
+        """One line: an event of ours, or what its server or a dying process says."""
         try:
             kind, *values = json.loads(line)
-        except (ValueError, TypeError):  # what its server or a dying process says
+        except (ValueError, TypeError):
             if _ABORT.search(line) or (_SERVERS.search(line) and not _NO_CAUSE.search(line)):
-                log.append(line.strip()[:500])
-            continue
-        if kind == "log" and _TENSORS in values[1]:
-            reached = "load"
-        elif kind == "log" and values[0] in (_ERROR, _WARNING):
-            log.append(values[1].strip()[:500])
-        elif kind == "raised":
-            raised = True
-            log += values if not log else []
+                self.log.append(line.strip()[:500])
+            return
+        if kind == "log":
+            self._logged(*values)
         elif kind == "facts":
-            facts = values[0]
+            self.facts = values[0]
         elif kind == "stage":
-            stage = values[0]
+            self.stage = values[0]
         elif kind == "served":
-            served = True
-    end, joined = None, stage is not None
+            self.served = True
+        elif kind == "raised":
+            self.raised = True
+            self.log += values if not self.log else []
+
+    def _logged(self, level: int, text: str) -> None:
+        if _TENSORS in text:
+            self.reached = "load"
+        elif level in (_ERROR, _WARNING):
+            self.log.append(text.strip()[:500])
+
+    @property
+    def words(self) -> str:
+        """The last that it said of an error."""
+        telling = [text for text in self.log if _TELLING.search(text)]
+        return telling[-1] if telling else "it says nothing"
+
+
+def record(version: str, lines: list[str], status: int) -> dict[str, Any]:
+    """The record of a child that told `lines` and ended with `status`, as waitpid has it."""
+    told = Told()
+    for line in lines:
+        told.take(line)
+    end, joined = None, told.stage is not None
     if os.WIFSIGNALED(status):
-        raised, end = True, signal.Signals(os.WTERMSIG(status)).name
-    known = (raised or (bool(facts) and served == joined)) and end != "SIGKILL"
-    telling = [text for text in log if _TELLING.search(text)]
-    words = telling[-1] if telling else "it says nothing"
-    stage = stage or reached
+        told.raised, end = True, signal.Signals(os.WTERMSIG(status)).name
+    known = (told.raised or (bool(told.facts) and told.served == joined)) and end != "SIGKILL"
+    raised = told.raised
     return {
         "engine": "llamacpp",
         "version": version,
         "runner": None,
         "status": ("raises" if raised else "ok") if known else "unknown",
-        "stage": stage if raised else None,
-        "error": {"type": end or "error", "message": words} if raised or not known else None,
+        "stage": (told.stage or told.reached) if raised else None,
+        "error": {"type": end or "error", "message": told.words} if raised or not known else None,
         "joined": joined,
         "architecture": None,
-        "facts": facts,
+        "facts": told.facts,
         "parameters": {},
         "tensors": {},
         "overwritten": {},
-        "log": log[-_KEPT:],
+        "log": told.log[-_KEPT:],
     }
 
 
