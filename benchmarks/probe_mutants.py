@@ -194,8 +194,11 @@ def _uncovered(made: AnyMutant, place: Path, engine: Engine) -> str | None:
 
 
 def _write(made: AnyMutant, record: Record, place: Path, file: Path) -> None:
+    try:
+        checkpoint = _written(made, place)
+    except EyasError:  # the engine raises too, and there is nothing to replay
+        return
     file.parent.mkdir(parents=True, exist_ok=True)
-    checkpoint = _written(made, place)
     launch = dict(_launch(made, record["engine"]).settings)
     write_fixture(file, checkpoint, open_target(place / "target"), launch, made.runner, record)
 
