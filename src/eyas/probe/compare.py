@@ -60,7 +60,9 @@ def _disagreements(served: Served, observed: Observed) -> Iterator[Disagreement]
         return
     ended = observed.raised
     if not observed.parameters and not observed.tensors:
-        return  # llama.cpp loads all of a file or none, and its probe sees no more
+        # llama.cpp loads all of a file or none, and its probe sees no more than what it is then
+        yield from _facts(served, observed)
+        return
     if ended is None or ended.stage in _BESIDE:
         if served.landing is None and served.refusal is not None:
             return  # it says that the engine raises, and where: that is met
@@ -74,8 +76,12 @@ def _disagreements(served: Served, observed: Observed) -> Iterator[Disagreement]
         for line in served.landing.log:
             if not any(line in printed for printed in observed.log):
                 yield Disagreement(subject="log", engine="does not print it", contract=line)
-        for subject, theirs, ours in fact_disagreements(served, observed):
-            yield Disagreement(subject=subject, engine=f"has {theirs}", contract=str(ours))
+        yield from _facts(served, observed)
+
+
+def _facts(served: Served, observed: Observed) -> Iterator[Disagreement]:
+    for subject, theirs, ours in fact_disagreements(served, observed):
+        yield Disagreement(subject=subject, engine=f"has {theirs}", contract=str(ours))
 
 
 def _ending(served: Served, observed: Observed) -> Disagreement | None:
