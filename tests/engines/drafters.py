@@ -129,9 +129,13 @@ def drafter(config: Mapping[str, Any], tensors: Shapes) -> Checkpoint:
 
 
 def target(
-    *, layers: int = 12, hidden: int = H, architecture: str = "LlamaForCausalLM"
+    *,
+    layers: int = 12,
+    hidden: int = H,
+    vocab: int = V,
+    architecture: str = "LlamaForCausalLM",
 ) -> TargetFacts:
-    """A target of the given depth and width."""
+    """A target of the given depth, width and vocabulary."""
     return TargetFacts(
         location="target",
         directory=Path("nowhere"),
@@ -144,7 +148,7 @@ def target(
         num_attention_heads=HEADS,
         num_key_value_heads=KV,
         head_dim=D,
-        vocab_size=V,
+        vocab_size=vocab,
         max_position_embeddings=128,
         rope_theta=10000.0,
         dtype="bfloat16",

@@ -95,7 +95,10 @@ def tensors(*without: str, **more: tuple[int, ...]) -> dict[str, tuple[int, ...]
 
 def gguf(config: dict[str, Any], found: dict[str, tuple[int, ...]]) -> Checkpoint:
     made = drafter(config, found)
-    types = {name: "I64" if name == "d2t" else "Q8_0" for name in found}
+    types = {
+        name: "I64" if name == "d2t" else "F32" if len(shape) == 1 else "Q8_0"
+        for name, shape in found.items()
+    }
     headers = {n: replace(h, dtype=types[n]) for n, h in made.tensors.items()}
     return replace(made, tensors=headers, config_file="draft.gguf", files=("draft.gguf",))
 
@@ -138,7 +141,7 @@ def test_ids_stay_in_the_order_of_the_list() -> None:
 def test_the_state_after_the_last_layer_is_there_and_no_later_one() -> None:
     assert served(keys(target_layers=[2, 6, 12]), tensors()).refusal is None
     refusal = served(keys(target_layers=[2, 6, 13]), tensors()).refusal
-    assert refusal.stage is Stage.LOAD
+    assert refusal.stage is Stage.JOIN
     assert "12 layers" in refusal.message
 
 
@@ -214,7 +217,7 @@ def test_a_larger_tensor_is_refused_and_not_cut() -> None:
 def test_a_second_layer_loads_and_is_then_refused() -> None:
     result = served(keys(block_count=2), tensors(**block(1)))
     assert result.landing.lost == ()
-    assert result.refusal.stage is Stage.LOAD
+    assert result.refusal.stage is Stage.JOIN
     assert "block_count is 2" in result.refusal.message
 
 
@@ -223,7 +226,7 @@ def test_the_map_must_hold_64_bits() -> None:
     narrow = {**made.tensors, "d2t": replace(made.tensors["d2t"], dtype="I32")}
     result = read(BUILD, replace(made, tensors=narrow), target=target(), launch=Launch())
     assert isinstance(result, Served)
-    assert result.refusal.stage is Stage.LOAD
+    assert result.refusal.stage is Stage.JOIN
 
 
 def test_without_a_map_the_head_is_whole() -> None:
@@ -237,12 +240,12 @@ def test_a_head_of_the_target_has_no_reduced_vocabulary() -> None:
     borrowed = served(keys(), tensors("d2t", "output.weight"))
     assert borrowed.refusal is None
     assert borrowed.spec.head.value is Ownership.TARGET
-    assert served(keys(), tensors("output.weight")).refusal.stage is Stage.LOAD
+    assert served(keys(), tensors("output.weight")).refusal.stage is Stage.JOIN
 
 
 def test_a_smaller_drafter_needs_its_own_embedding() -> None:
     config, found = keys(target_hidden_size=32), tensors(**{"fc.weight": (H, 96)})
-    assert served(config, found, hidden=32).refusal.stage is Stage.LOAD
+    assert served(config, found, hidden=32).refusal.stage is Stage.JOIN
     own = found | {"token_embd.weight": (V, H)}
     result = served(config, own, hidden=32)
     assert result.refusal is None

@@ -34,6 +34,9 @@ def test_the_fixtures_of_an_engine_show_more_than_one_outcome(engine: str) -> No
     records = [json.loads(p.read_text())["observed"] for p in (FIXTURES / engine).glob("*.json")]
     stages = {record["stage"] for record in records}
     assert {None, "config", "load"} <= stages
+    if engine.startswith("llamacpp"):  # it loads all of a file or none, and tells no parameters
+        assert {"joining the target", "first request"} <= stages
+        return
     fates = {t["fate"] for record in records for t in record["tensors"].values()}
     assert {"landed", "lost"} <= fates
     left = {
@@ -47,7 +50,7 @@ def test_the_fixtures_of_an_engine_show_more_than_one_outcome(engine: str) -> No
 
 
 def test_a_changed_observation_disagrees(tmp_path: Path) -> None:
-    file = next(p for p in FILES if json.loads(p.read_text())["observed"]["status"] == "ok")
+    file = next(p for p in FILES if json.loads(p.read_text())["observed"]["parameters"])
     fixture = read_fixture(file, tmp_path)
     record = json.loads(file.read_text())["observed"]
 

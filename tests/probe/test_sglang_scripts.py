@@ -107,6 +107,7 @@ def test_llama_cpp_is_quoted_where_it_refuses_or_dies(scripts: None) -> None:
     assert (refused["status"], refused["stage"]) == ("raises", "config")
     assert refused["error"] == {"type": "error", "message": keys}
 
-    died = record_of("1", ["junk", "f.cpp:3: GGML_ASSERT(n == 1) failed"], 6)
+    tensors = '["log", 2, "load_tensors: loading model tensors"]'
+    died = record_of("1", ["junk", tensors, "f.cpp:3: GGML_ASSERT(n == 1) failed"], 6)
     assert (died["stage"], died["error"]["type"]) == ("load", "SIGABRT")
     assert died["error"]["message"] == "f.cpp:3: GGML_ASSERT(n == 1) failed"

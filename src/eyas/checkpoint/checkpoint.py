@@ -54,7 +54,8 @@ class Checkpoint:
     `location` is what the user typed, `config` the raw config.json or the keys of a GGUF file,
     `files` the weight files that belong to it, `other_files` the weight files beside them that do
     not, and `revision` the Hub commit. `remote` has the sizes of the files that are in `repository`
-    and not in `directory`: they are read in ranges.
+    and not in `directory`: they are read in ranges. `key_types` has the types of a GGUF file's
+    keys by the format's numbers, of a list those of its elements too.
     """
 
     location: str
@@ -67,6 +68,7 @@ class Checkpoint:
     other_files: tuple[str, ...] = ()
     repository: Repository | None = None
     remote: Mapping[str, int] = field(default_factory=dict)
+    key_types: Mapping[str, tuple[int, int | None]] = field(default_factory=dict)
     # Several rules look at the same map, and each look at a remote one is a request.
     _maps: dict[str, bytes] = field(default_factory=dict, init=False, repr=False, compare=False)
 
@@ -236,7 +238,7 @@ def open_checkpoint(location: str | Path, *, weights: bool = False) -> Checkpoin
 
 def _open_gguf(location: str, place: Place) -> Checkpoint:
     file = place.file or ""
-    config, tensors = read_gguf(place.directory, file)
+    config, tensors, types = read_gguf(place.directory, file)
     require_bounded(config, file)
     return Checkpoint(
         location=location,
@@ -246,4 +248,5 @@ def _open_gguf(location: str, place: Place) -> Checkpoint:
         tensors=tensors,
         files=(file,),
         revision=place.revision,
+        key_types=types,
     )

@@ -87,14 +87,19 @@ class GgufValue:
     of: int | None = None
 
 
-def read_gguf(directory: Path, file: str) -> tuple[dict[str, Any], dict[str, TensorHeader]]:
-    """The keys of GGUF `file` in `directory`, and its tensors' headers by name.
+KeyTypes = dict[str, tuple[int, int | None]]
 
-    Shapes are in PyTorch's order, rows first. A float32 is given as the shortest decimal that it
-    holds. Raises CheckpointError for whatever is not sound.
+
+def read_gguf(
+    directory: Path, file: str
+) -> tuple[dict[str, Any], dict[str, TensorHeader], KeyTypes]:
+    """The keys of GGUF `file` in `directory`, its tensors' headers by name, and the keys' types.
+
+    A type is GGUF's number, and for a list that of its elements too. Shapes are in PyTorch's order,
+    rows first. A float32 is given as the shortest decimal that it holds. Raises CheckpointError for
+    whatever is not sound.
     """
-    config, tensors, _ = _read(directory, file, whole=None)
-    return config, tensors
+    return _read(directory, file, whole=None)
 
 
 def read_typed(directory: Path, file: str, prefix: str) -> dict[str, GgufValue]:
@@ -107,12 +112,9 @@ def read_typed(directory: Path, file: str, prefix: str) -> dict[str, GgufValue]:
     }
 
 
-_Types = dict[str, tuple[int, int | None]]
-
-
 def _read(
     directory: Path, file: str, *, whole: str | None
-) -> tuple[dict[str, Any], dict[str, TensorHeader], _Types]:
+) -> tuple[dict[str, Any], dict[str, TensorHeader], KeyTypes]:
     path = regular_file(directory, file)
     try:
         with path.open("rb") as raw:
@@ -132,7 +134,7 @@ class _Header:
         self.path, self.file, self.size, self.whole = path, file, size, whole
         self.data = bytearray()
         self.at = 0
-        self.types: _Types = {}
+        self.types: KeyTypes = {}
 
     def read(self, file: str) -> tuple[dict[str, Any], dict[str, TensorHeader]]:
         """Everything in it, in the order of the format."""

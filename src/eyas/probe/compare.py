@@ -20,6 +20,7 @@ from eyas.spec import (
     Unfilled,
 )
 
+_BESIDE = (Stage.JOIN, Stage.FIRST_REQUEST)
 _NOWHERE = (Fate.LOST, Fate.IGNORED)
 _WORDS = {"memory": "uninitialised memory"}  # a probe's word for what a Landing calls otherwise
 
@@ -59,8 +60,10 @@ def _disagreements(served: Served, observed: Observed) -> Iterator[Disagreement]
         return
     ended = observed.raised
     if not observed.parameters and not observed.tensors:
-        return  # llama.cpp loads all of a file or none, and its probe sees no more
-    if ended is None or ended.stage in (Stage.JOIN, Stage.FIRST_REQUEST):
+        # llama.cpp loads all of a file or none, and its probe sees no more than what it is then
+        yield from _facts(served, observed)
+        return
+    if ended is None or ended.stage in _BESIDE:
         if served.landing is None and served.refusal is not None:
             return  # it says that the engine raises, and where: that is met
         if served.landing is None:
@@ -73,8 +76,12 @@ def _disagreements(served: Served, observed: Observed) -> Iterator[Disagreement]
         for line in served.landing.log:
             if not any(line in printed for printed in observed.log):
                 yield Disagreement(subject="log", engine="does not print it", contract=line)
-        for subject, theirs, ours in fact_disagreements(served, observed):
-            yield Disagreement(subject=subject, engine=f"has {theirs}", contract=str(ours))
+        yield from _facts(served, observed)
+
+
+def _facts(served: Served, observed: Observed) -> Iterator[Disagreement]:
+    for subject, theirs, ours in fact_disagreements(served, observed):
+        yield Disagreement(subject=subject, engine=f"has {theirs}", contract=str(ours))
 
 
 def _ending(served: Served, observed: Observed) -> Disagreement | None:
@@ -83,6 +90,8 @@ def _ending(served: Served, observed: Observed) -> Disagreement | None:
     if raised is not None and raised.stage == Stage.FIRST_REQUEST and raised.kind == "IndexError":
         raised = None  # the numbers of an id map, which no loader looks at and `check` does
     if raised is None and refusal is None:
+        return None
+    if raised is None and not observed.joined and refusal is not None and refusal.stage in _BESIDE:
         return None
     engine = "serves it"
     if raised is not None:

@@ -21,6 +21,8 @@ from eyas.checkpoint import (
 from eyas.engines import Launch
 from eyas.engines.delivered import delivered
 from eyas.errors import ProbeError, reason_of
+from eyas.probe.gguf_head import head_of, write_head
+from eyas.probe.job import sizes_of
 from eyas.probe.observed import Observed, Record
 
 FORMAT = 1
@@ -49,11 +51,28 @@ def write_fixture(
 ) -> None:
     """Writes headers, maps, configs, launch and `record`; no weight is in it.
 
-    `runner` is the one that was asked for. Raises ProbeError for a GGUF file, and where `file`
-    cannot be written.
+    `runner` is the one that was asked for. Raises ProbeError where `file` cannot be written.
     """
+    job = {
+        "location": checkpoint.location.rpartition("/")[2],
+        "launch": dict(launch),
+        "runner": runner,
+    }
     if checkpoint.format is Format.GGUF:
-        raise ProbeError(f"{checkpoint.location} is a GGUF file, and no fixture is made of those")
+        job["target"] = None if target is None else sizes_of(target)
+        job["gguf"] = head_of(checkpoint)
+    else:
+        job |= _laid_out(checkpoint, target)
+    document = {"format": FORMAT, "job": job, "observed": record}
+    try:
+        with whole_file(file.absolute()) as path:
+            path.write_text(json.dumps(document, separators=(",", ":")) + "\n", encoding="utf-8")
+    except OSError as error:
+        raise ProbeError(f"{file} cannot be written: {reason_of(error)}") from None
+
+
+def _laid_out(checkpoint: Checkpoint, target: TargetFacts | None) -> dict[str, Any]:
+    """The files of a drafter in a directory, without weights."""
     files: dict[str, dict[str, Any]] = {}
     maps: dict[str, dict[str, list[int]]] = {}
     everything = [*delivered(checkpoint).tensors.values(), *checkpoint.tensors.values()]
@@ -61,29 +80,17 @@ def write_fixture(
         files.setdefault(header.file, {})[header.name] = [header.dtype, list(header.shape)]
         if header.dtype in _INTEGERS and len(header.shape) == 1 and header.file in checkpoint.files:
             maps.setdefault(header.file, {})[header.name] = checkpoint.read_integers(header.name)
-    document = {
-        "format": FORMAT,
-        "job": {
-            "location": checkpoint.location.rpartition("/")[2],
-            "launch": dict(launch),
-            "runner": runner,
-            "config": checkpoint.config,
-            "target": None if target is None else _config_of(target),
-            "files": files,
-            "maps": maps,
-            "beside": {
-                name: (checkpoint.directory / name).read_text(encoding="utf-8")
-                for name in _BESIDE
-                if (checkpoint.directory / name).is_file()
-            },
+    return {
+        "config": checkpoint.config,
+        "target": None if target is None else _config_of(target),
+        "files": files,
+        "maps": maps,
+        "beside": {
+            name: (checkpoint.directory / name).read_text(encoding="utf-8")
+            for name in _BESIDE
+            if (checkpoint.directory / name).is_file()
         },
-        "observed": record,
     }
-    try:
-        with whole_file(file.absolute()) as path:
-            path.write_text(json.dumps(document, separators=(",", ":")) + "\n", encoding="utf-8")
-    except OSError as error:
-        raise ProbeError(f"{file} cannot be written: {reason_of(error)}") from None
 
 
 def read_fixture(file: Path, workplace: Path) -> Fixture:
@@ -92,15 +99,18 @@ def read_fixture(file: Path, workplace: Path) -> Fixture:
     if document.get("format") != FORMAT:
         raise ProbeError(f"{file} is no fixture that this version of eyas reads")
     job = document["job"]
-    directory = workplace / (job["location"] or "draft")
-    _lay_out(directory, job)
+    draft = workplace / (job["location"] or "draft")
+    if "gguf" in job:
+        write_head(draft, job["gguf"])
+    else:
+        _lay_out(draft, job)
     target = None
     if job["target"] is not None:
         (workplace / "target").mkdir()
         (workplace / "target" / "config.json").write_text(json.dumps(job["target"]))
         target = open_target(workplace / "target")
     return Fixture(
-        checkpoint=open_checkpoint(directory),
+        checkpoint=open_checkpoint(draft),
         target=target,
         launch=Launch(settings=tuple(job["launch"].items())),
         runner=job["runner"],

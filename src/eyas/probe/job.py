@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
@@ -70,7 +71,7 @@ def job_of(
         launched.setdefault("method", native_method(checkpoint.config))
     return Job(
         draft=_files(checkpoint, workplace),
-        target=None if target is None else _config_of(target, workplace),
+        target=None if target is None else _target(known.name, target, workplace),
         location=checkpoint.location,
         launch=launched,
         runner=runner or known.default_runner,
@@ -86,6 +87,28 @@ def _files(checkpoint: Checkpoint, workplace: Path) -> Path:
     maps = [n for n, (dtype, shape) in headers.items() if dtype in _MAPS and len(shape) == 1]
     contents = {name: checkpoint.read_bytes(name) for name in maps}
     return write_sparse(workplace / "draft", checkpoint.config, headers, contents)
+
+
+def _target(engine: str, target: TargetFacts, workplace: Path) -> Path:
+    """A directory for the probe of `engine`; llama.cpp's stands in for a target by its sizes."""
+    if engine != "llamacpp":
+        return _config_of(target, workplace)
+    directory = workplace / "target"
+    directory.mkdir()
+    (directory / "config.json").write_text(json.dumps(sizes_of(target)), encoding="utf-8")
+    return directory
+
+
+def sizes_of(target: TargetFacts) -> dict[str, Any]:
+    """What llama.cpp's drafter meets of `target`, by the names of a config.json."""
+    return {
+        "architectures": list(target.architectures),
+        "model_type": target.model_type,
+        "hidden_size": target.hidden_size,
+        "num_hidden_layers": target.num_layers,
+        "vocab_size": target.vocab_size,
+        "tie_word_embeddings": target.tie_word_embeddings,
+    }
 
 
 def _config_of(target: TargetFacts, workplace: Path) -> Path:

@@ -70,7 +70,8 @@ class Observed:
     """What one version of an engine did with one drafter under one launch.
 
     `facts` are what the engine itself derived, by its own names; `overwritten` names what of the
-    target takes a parameter's place after loading.
+    target takes a parameter's place after loading. `joined` says whether a drafter that loads was
+    put beside a target: where it was not, nothing is known of what comes after loading.
     """
 
     engine: str
@@ -83,6 +84,7 @@ class Observed:
     tensors: tuple[ObservedTensor, ...]
     overwritten: Mapping[str, str]
     log: tuple[str, ...]
+    joined: bool = True
 
     @classmethod
     def parse(cls, record: object) -> Observed:
@@ -113,6 +115,7 @@ class Observed:
                 str(k): str(v) for k, v in _table(fields.get("overwritten"), "overwritten").items()
             },
             log=_texts(fields.get("log"), "log"),
+            joined=fields.get("joined", True) is True,
         )
 
     def within(self, files: Sequence[str]) -> Observed:

@@ -48,10 +48,43 @@ TOKENIZER = claim(
     "1945-1963",
 )
 MERGES = claim(
-    "a gpt2 tokenizer without merges raises while the vocabulary is loaded (run with build 11549,"
-    " not read: the lines are those where a vocabulary is loaded)",
+    "a gpt2 tokenizer without merges raises, unless it is cut as kimi-k2's, and so do merges that"
+    " are no list of texts",
     "src/llama-vocab.cpp",
-    "1945-1963",
+    "1992-2012",
+)
+TOKENIZER_KINDS = claim(
+    "a tokenizer.ggml.model of another name than llama.cpp's own kinds raises",
+    "src/llama-vocab.cpp",
+    "1953-2152",
+)
+CUTS = claim(
+    "a tokenizer.ggml.pre of a name that is not in the list raises; an empty one is the default",
+    "src/llama-vocab.cpp",
+    "2155-2429",
+)
+TOKENIZER_KEYS = claim(
+    "tokens are needed, and a list of texts; scores and token_type have one number for each at"
+    " least, in float32 or int32, and in int32",
+    "src/llama-vocab.cpp",
+    "2461-2506, 2666-2676",
+)
+TOKENS_ONCE = claim(
+    "a token that is there twice aborts; an empty one is named by its id",
+    "src/llama-vocab.cpp",
+    "2508-2544",
+)
+KEY_TYPES = claim(
+    "a key has exactly the type that is asked for, or raises; feed_forward_length, head_count,"
+    " head_count_kv and expert_used_count may be a list with a number for each layer",
+    "src/llama-model-loader.cpp",
+    "163-172, 486-512",
+)
+LIMITS = claim(
+    "block_count is 1 to 512, nextn_predict_layers no more; experts are used where there are some,"
+    " and only then; rope.scaling.type is none, linear, yarn or longrope: anything else aborts",
+    "src/llama-model.cpp",
+    "1327-1330, 1361-1377, 1417-1420",
 )
 TENSORS = claim(
     "fc, output_norm, the norms and matrices of every block, and with norm_before_fc"
@@ -71,7 +104,53 @@ SURPLUS = claim(
     "1392-1400",
 )
 ONE_LAYER = claim(
-    "the graph has one decoder layer and asserts that the file has one", _EAGLE3, "156"
+    "the graph has one decoder layer, keys and values of one width, and asserts it",
+    _EAGLE3,
+    "155-156",
+)
+ROTATED = claim(
+    "RoPE turns an even number of channels, no more than a head has: another aborts",
+    "ggml/src/ggml-cpu/ops.cpp",
+    "6355-6356",
+)
+FACTORS = claim(
+    "RoPE's factors are float32, which is asserted when the loader tries where they can be kept",
+    "ggml/src/ggml.c",
+    "4303-4306",
+)
+EPSILON = claim("an RMSNorm's epsilon below 0 aborts", "ggml/src/ggml-cpu/ops.cpp", "4132")
+VECTORS = claim(
+    "states are float32, and are multiplied with a norm's gains in float32 alone: another type"
+    " aborts",
+    "ggml/src/ggml-cpu/binary-ops.cpp",
+    "120-137",
+)
+PRODUCTS = claim(
+    "a matrix of integers or of float64 has no dot product, and calling it ends the process",
+    "ggml/src/ggml-cpu/ggml-cpu.c",
+    "1278-1280",
+)
+STATES = claim(
+    "the states that are handed back are read embedding_length_out wide, and a read beyond them"
+    " aborts",
+    "src/llama-context.cpp",
+    "1621-1629",
+)
+IDS = claim(
+    "a token of the target that the tokenizer in the file has no id for aborts",
+    "common/common.cpp",
+    "2158",
+)
+ALIGNMENT = claim(
+    "the mapped tensors must begin at a multiple of 32 bytes, or it aborts",
+    "ggml/src/ggml-backend.cpp",
+    "2527",
+)
+ROWS = claim(
+    "an embedding's rows are read in float32, float16, bfloat16 or a quantised type, and an id"
+    " beyond them aborts",
+    "ggml/src/ggml-cpu/ops.cpp",
+    "5281, 5363, 5378-5423",
 )
 RESIDUAL = claim(
     "norm_before_residual decides whether the residual is taken after hidden_norm",
@@ -88,6 +167,11 @@ MAP = claim(
     " a row for every token",
     _EAGLE3,
     "44-55, 307-320",
+)
+MAP_IDS = claim(
+    "d2t's numbers are the rows of the logits, as many as the tokenizer has tokens: another aborts",
+    "ggml/src/ggml-cpu/ops.cpp",
+    "5488",
 )
 EMBEDDING = claim(
     "without token_embd the target's embedding is used, whatever its width",

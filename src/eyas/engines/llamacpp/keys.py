@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
-from eyas.checkpoint import Checkpoint
+from eyas.checkpoint import Checkpoint, Format
 from eyas.checkpoint.gguf_rope import read_rope
 from eyas.engines.config import ConfigView
 from eyas.engines.llamacpp import claims
 from eyas.engines.llamacpp.conversion import command, losses
+from eyas.engines.llamacpp.key_types import PREFIX, require_types
+from eyas.engines.llamacpp.limits import require_limits
+from eyas.engines.llamacpp.tokenizer import require_tokenizer, vocabulary_of
 from eyas.engines.stop import NotCovered, Refused
-from eyas.spec import Claim, Fact, Rope, Stage, assumed, declared, inferred
+from eyas.spec import Claim, Fact, Rope, Stage, assumed, declared
 
 ARCHITECTURE = "general.architecture"
-_TOKENIZER, _TOKENS = "tokenizer.ggml.model", "tokenizer.ggml.tokens"
-_MERGES = "tokenizer.ggml.merges"
 _IDS = "target_layers"
-_PREFIX = "eagle3."
+_EACH = ("intermediate_size", "num_attention_heads", "num_key_value_heads")
 
 # What the file calls a key, by the name that the facts of a drafter have.
 _NAMES: Mapping[str, str] = {
@@ -27,11 +29,12 @@ _NAMES: Mapping[str, str] = {
     "num_attention_heads": "eagle3.attention.head_count",
     "num_key_value_heads": "eagle3.attention.head_count_kv",
     "head_dim": "eagle3.attention.key_length",
+    "value_length": "eagle3.attention.value_length",
+    "rotated": "eagle3.rope.dimension_count",
     "max_position_embeddings": "eagle3.context_length",
     "rms_norm_eps": "eagle3.attention.layer_norm_rms_epsilon",
     "norm_before_residual": "eagle3.norm_before_residual",
     "norm_before_fc": "eagle3.norm_before_fc",
-    "vocab_size": "eagle3.vocab_size",
     _IDS: f"eagle3.{_IDS}",
     "rope_theta": "eagle3.rope.freq_base",
     "rope_type": "eagle3.rope.scaling.type",
@@ -45,7 +48,7 @@ def keys_of(checkpoint: Checkpoint, version: str, target_layers: int | None) -> 
     NotCovered where it would not: what counts is the file that comes of it.
     """
     raw, file = checkpoint.config, checkpoint.config_file
-    if ARCHITECTURE not in raw:
+    if checkpoint.format is not Format.GGUF:
         lost = ", and ".join(losses(checkpoint, target_layers))
         if not lost:
             raise NotCovered(
@@ -57,18 +60,15 @@ def keys_of(checkpoint: Checkpoint, version: str, target_layers: int | None) -> 
             f"llama.cpp reads GGUF files alone, and its own convert_hf_to_gguf.py {lost}",
             claims.FORMAT,
         )
-    if raw[ARCHITECTURE] != "eagle3":
+    if raw.get(ARCHITECTURE) != "eagle3":
         raise Refused(
             Stage.CONFIG,
-            f"{file} :: {ARCHITECTURE} is {raw[ARCHITECTURE]!r}, and draft-eagle3 takes eagle3",
+            f"{file} :: {ARCHITECTURE} is {raw.get(ARCHITECTURE)!r}, and draft-eagle3 takes eagle3",
             claims.ARCHITECTURE,
         )
     values = {name: raw[key] for name, key in _NAMES.items() if key in raw}
     values["hidden_act"] = "silu"
-    _require_tokenizer(raw, file)
-    tokens = _count(raw.get(_TOKENS))
-    if tokens is not None:
-        values["vocab_size"] = tokens
+    require_types(checkpoint)
     view = ConfigView(
         values=values,
         whose=f"llama.cpp {version}",
@@ -82,26 +82,25 @@ def keys_of(checkpoint: Checkpoint, version: str, target_layers: int | None) -> 
     for name in ("rms_norm_eps", "target_hidden_size", _IDS):
         if not view.has(name):
             raise _missing(view.key(name), claims.EAGLE3_KEYS)
-    return view
+    boundaries_of(view)
+    require_limits(checkpoint)
+    require_tokenizer(checkpoint)
+    tokens = vocabulary_of(checkpoint, view.whose)
+    return replace(view, values=_plain(values) | {"vocab_size": tokens.value})
 
 
-def _require_tokenizer(raw: Mapping[str, object], file: str) -> None:
-    if raw.get(_TOKENIZER) is None:
-        raise _missing(f"{file} :: {_TOKENIZER}", claims.TOKENIZER)
-    if raw[_TOKENIZER] == "gpt2" and raw.get(_MERGES) is None:
-        raise _missing(f"{file} :: {_MERGES}", claims.MERGES)
+def _plain(values: Mapping[str, object]) -> dict[str, object]:
+    """`values` with the number of the one layer in the place of a list of them."""
+    first = {k: v for k in _EACH if isinstance(v := values.get(k), list) and v}
+    return {**values, **{k: int(v[0]) for k, v in first.items()}}
 
 
 def require_counted(view: ConfigView) -> None:
-    """Refuse a file without a count that is 0 where absent: no tensor has 0 rows."""
-    for name in ("intermediate_size", "num_attention_heads"):
-        if not view.has(name):
-            raise Refused(Stage.LOAD, f"{view.key(name)} is missing and counts as 0", claims.SHAPES)
-
-
-def _count(tokens: object) -> object:
-    """How many there are, where the reader has kept them or at least their number."""
-    return len(tokens) if isinstance(tokens, list) else getattr(tokens, "length", None)
+    """Refuse a file with a count that is 0, as where it is absent: no tensor has 0 rows."""
+    for name in ("hidden_size", "intermediate_size", "num_attention_heads"):
+        if not view.get(name):
+            words = "is 0" if view.has(name) else "is missing and counts as 0"
+            raise Refused(Stage.LOAD, f"{view.key(name)} {words}", claims.SHAPES)
 
 
 def _missing(key: str, claim: Claim) -> Refused:
@@ -124,14 +123,7 @@ def boundaries_of(view: ConfigView) -> Fact[tuple[int, ...]]:
 def rope_of(view: ConfigView, checkpoint: Checkpoint, head_dim: int) -> Fact[Rope]:
     """Base and scaling; factors whose numbers the file does not state stay a tensor."""
     positions = view.whole("max_position_embeddings").value
-    rope = read_rope(checkpoint, _PREFIX, head_dim=head_dim, max_positions=positions)
+    rope = read_rope(checkpoint, PREFIX, head_dim=head_dim, max_positions=positions)
     if not view.has("rope_theta"):
         return assumed(rope, view.key("rope_theta"), whose=view.whose)
     return declared(rope, view.real("rope_theta").key)
-
-
-def vocabulary_of(view: ConfigView) -> Fact[int]:
-    """The number of tokens of the tokenizer in the file, which is the target's."""
-    if not view.has("vocab_size"):
-        raise _missing(f"{view.file} :: {_TOKENS}", claims.TOKENIZER)
-    return inferred(view.whole("vocab_size").value, f"{view.file} :: {_TOKENS}")

@@ -9,16 +9,17 @@ from eyas.engines.answer import Answer
 from eyas.engines.config import ConfigView
 from eyas.engines.launch import Settings, context_of
 from eyas.engines.llamacpp import claims
+from eyas.engines.llamacpp.graph import Graph, require_graph
+from eyas.engines.llamacpp.key_types import PREFIX
 from eyas.engines.llamacpp.keys import (
     boundaries_of,
     keys_of,
     require_counted,
     rope_of,
-    vocabulary_of,
 )
 from eyas.engines.llamacpp.launch import CONTEXT
-from eyas.engines.llamacpp.loader import EMBEDDING, HEAD, MAP, Wanted, load
-from eyas.engines.llamacpp.targets import require_capture
+from eyas.engines.llamacpp.loader import EMBEDDING, HEAD, MAP, Wanted, load, size_of
+from eyas.engines.llamacpp.tokenizer import vocabulary_of
 from eyas.engines.sizes import Sizes, sizes_of
 from eyas.engines.spec_of import grouped_attention, spec_of
 from eyas.engines.stop import Refused
@@ -30,7 +31,6 @@ from eyas.spec import (
     LaterNorm,
     Ownership,
     Served,
-    Stage,
     VocabMap,
     assumed,
     inferred,
@@ -68,10 +68,17 @@ def read(
         answer.claims += _ALWAYS
         answer.slides = assumed(False, view.key("sliding_window"), whose=view.whose)
         answer.spec = _spec(view, checkpoint, sizes, boundaries, target)
-        wanted = Wanted(sizes=sizes, input_norm=view.flag("norm_before_fc").value)
+        wanted = _wanted(view, checkpoint, sizes)
         answer.landing = load(checkpoint.tensors, wanted).landing({})
-        _require_graph(checkpoint, sizes)
-        _require_target(checkpoint, sizes, boundaries, target)
+        require_graph(
+            Graph(
+                checkpoint=checkpoint,
+                view=view,
+                wanted=wanted,
+                boundaries=boundaries,
+                target=target,
+            )
+        )
     except Refused as end:
         answer.refuse(end)
     return answer.served("llamacpp", version, None, context=context_of(settings, CONTEXT))
@@ -79,12 +86,28 @@ def read(
 
 def _sizes(view: ConfigView, checkpoint: Checkpoint) -> Sizes:
     require_counted(view)
-    vocab = vocabulary_of(view)
+    vocab = vocabulary_of(checkpoint, view.whose)
     header = checkpoint.tensors.get(MAP)
     draft_vocab = vocab
     if header is not None:
-        draft_vocab = inferred(header.shape[0] if header.shape else 1, checkpoint.place(MAP))
-    return replace(sizes_of(view, draft_vocab_size=draft_vocab), vocab_size=vocab)
+        draft_vocab = inferred(size_of(header, 0), checkpoint.place(MAP))
+    sizes = sizes_of(view, draft_vocab_size=draft_vocab)
+    later = checkpoint.config.get(f"{PREFIX}nextn_predict_layers", 0)  # are not the class's own
+    layers = sizes.num_layers.map(lambda count: count - later)
+    return replace(sizes, vocab_size=vocab, num_layers=layers)
+
+
+def _wanted(view: ConfigView, checkpoint: Checkpoint, sizes: Sizes) -> Wanted:
+    embedding = checkpoint.tensors.get(EMBEDDING)
+    return Wanted(
+        sizes=sizes,
+        input_norm=view.flag("norm_before_fc").value,
+        value_dim=view.whole(
+            "value_length", sizes.hidden_size.value // sizes.num_heads.value
+        ).value,
+        rotated=view.whole("rotated", sizes.head_dim.value).value,
+        embedding_rows=0 if embedding is None else size_of(embedding, 1),
+    )
 
 
 def _spec(
@@ -126,67 +149,3 @@ def _spec(
         head=owner(HEAD),
         target=target,
     )
-
-
-def _require_graph(checkpoint: Checkpoint, sizes: Sizes) -> None:
-    """Refuse where building the graph aborts, once the weights are loaded."""
-    layers = sizes.num_layers
-    if layers.value != 1:
-        raise Refused(
-            Stage.LOAD, f"{layers.key} is {layers.value}, and one layer is drawn", claims.ONE_LAYER
-        )
-    header = checkpoint.tensors.get(MAP)
-    if header is not None and header.dtype != "I64":
-        raise Refused(
-            Stage.LOAD,
-            f"{checkpoint.place(MAP)} holds {header.dtype} numbers, and must hold I64",
-            claims.MAP,
-        )
-
-
-def _require_target(
-    checkpoint: Checkpoint,
-    sizes: Sizes,
-    boundaries: Fact[tuple[int, ...]],
-    target: TargetFacts | None,
-) -> None:
-    """Refuse a target that the drafter does not fit."""
-    vocab, draft_vocab = sizes.vocab_size, sizes.draft_vocab_size
-    if HEAD not in checkpoint.tensors and draft_vocab.value != vocab.value:
-        raise Refused(
-            Stage.LOAD,
-            f"the file has no {HEAD}, the target's has {vocab.value} rows, and {MAP}"
-            f" {draft_vocab.value}",
-            claims.HEAD,
-        )
-    if target is None:
-        return
-    outside = [
-        k
-        for k in boundaries.value
-        if target.num_layers is not None and not 0 <= k <= target.num_layers
-    ]
-    if outside:
-        raise Refused(
-            Stage.LOAD,
-            f"{boundaries.key} has {outside[0]}, and the target has {target.num_layers} layers",
-            claims.LAYER_IDS,
-        )
-    require_capture(target)
-    wide, hidden, states = target.hidden_size, sizes.hidden_size, sizes.target_hidden_size
-    if wide is None:
-        return
-    if wide != states.value:
-        raise Refused(
-            Stage.FIRST_REQUEST,
-            f"the target's states are {wide} wide, and {states.key} is {states.value}",
-            claims.WIDTH,
-        )
-    borrowed = [name for name in (EMBEDDING, HEAD) if name not in checkpoint.tensors]
-    if borrowed and wide != hidden.value:
-        raise Refused(
-            Stage.LOAD,
-            f"the file has no {borrowed[0]}, the target's is {wide} wide, and {hidden.key} is"
-            f" {hidden.value}",
-            claims.EMBEDDING if borrowed[0] == EMBEDDING else claims.HEAD,
-        )
