@@ -156,3 +156,13 @@ def test_few_texts_try_no_other_reading(smollm2: Path, damaged: Damaged, tmp_pat
     assert found.sound
     assert found.tried == ()
     assert "at least 8 prompts" in found.verdict
+
+
+def of_another_kind(config: Config, _tensors: Tensors) -> None:
+    config["architectures"] = ["EagleLlamaModelForDraft"]
+
+
+def test_a_class_of_another_kind_over_the_layer_of_this_one_is_the_cause(ask: Ask) -> None:
+    found = ask(of_another_kind, NEW)
+    assert found.first.id is CauseId.ARCHITECTURE
+    assert "a class of EAGLE-1, and layers.0.hidden_norm.weight" in found.first.evidence[0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -14,7 +15,7 @@ from eyas.checkpoint import Checkpoint
 from eyas.diagnose.causes import CauseId
 from eyas.diagnose.difference import by_cause
 from eyas.diagnose.variant import Variant, in_dtype, shapes_of
-from eyas.errors import TargetError, UnsupportedError
+from eyas.errors import NotADrafterError, TargetError, UnsupportedError
 from eyas.model.id_map import fault_of_map
 from eyas.model.served import Fill, served_drafter
 from eyas.model.target import Target
@@ -26,12 +27,16 @@ from eyas.spec import (
     Fact,
     Fused,
     Mha,
+    Recognised,
     Served,
     VocabMap,
     boundaries_of,
     inferred,
 )
 
+# The norm of the state that stands beside the token's, and kinds that have no such place.
+_EAGLE3S_OWN = re.compile(r"(midlayer|layers\.\d+)\.hidden_norm\.weight$")
+_WITHOUT_STATES_IN_THE_LAYER = frozenset({"EAGLE-1", "Hydra", "MLPSpeculator", "Medusa"})
 _WIDTHS = (64, 128, 32, 96, 80, 256)  # of a head, the common ones first
 
 
@@ -55,10 +60,17 @@ class Declared:
 def declared(checkpoint: Checkpoint, target: Target) -> Declared:
     """`checkpoint` as its producer means it, with what is missing or misshapen named.
 
-    Raises NotADrafterError where no dialect knows it, and UnsupportedError for a drafter of
-    another kind than EAGLE-3, or one that eyas cannot run.
+    Raises NotADrafterError where no dialect knows it, or its class is another kind's than its
+    tensors; UnsupportedError for a drafter of another kind than EAGLE-3, or one that eyas cannot
+    run.
     """
     _, spec = dialects.read(checkpoint)
+    if isinstance(spec, Recognised) and spec.name in _WITHOUT_STATES_IN_THE_LAYER:
+        own = next((name for name in checkpoint.tensors if _EAGLE3S_OWN.search(name)), None)
+        if own is not None:
+            raise NotADrafterError(
+                f"{spec.why}, a class of {spec.name}, and {own} is of an EAGLE-3 layer"
+            )
     if not isinstance(spec, Eagle3Spec):
         raise UnsupportedError(f"`{checkpoint.location}` is no EAGLE-3 drafter: {spec.unjudged}")
     held, unread = _held(checkpoint)
