@@ -39,6 +39,7 @@ def _fitting(out: str, engine: EngineRef) -> str:
     known = engine_named(engine.name)
     ending = next((end for end in SINGLE_FILES if out.endswith(end)), "")
     if known is not None and known.reads_gguf:
-        return out if ending == GGUF_SUFFIX else f"{out.rstrip('/')}{GGUF_SUFFIX}"
+        plain = out.removesuffix(ending).rstrip("/")
+        return f"{plain if plain.strip('.') else f'{plain}/draft'}{GGUF_SUFFIX}"
     # Without its ending it may well be the name of the drafter's own directory.
     return f"{out.removesuffix(ending)}-{engine.name}" if ending else out

@@ -40,6 +40,12 @@ class Price:
     felt: bool
 
     @property
+    def costs(self) -> bool:
+        """Whether a round feels it, and drafts are lost by it, or it cannot be run."""
+        known = [price.value for price in (self.alone, self.returned) if price is not None]
+        return self.felt and (not known or max(known) > 0)
+
+    @property
     def score(self) -> float:
         """Orders the parts: what is lost alone, and what comes back."""
         return sum(price.value for price in (self.alone, self.returned) if price is not None)

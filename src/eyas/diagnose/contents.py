@@ -22,12 +22,16 @@ _COPY = 0.5  # the median cosine of an embedding's rows to the target's, below w
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Content:
-    """A role that holds something untrained, and what; `noise` if only its spectrum says so."""
+    """A role that holds something untrained, and what.
+
+    `noise` if only its spectrum says so, `unlike` if it is only not what the target's is.
+    """
 
     cause: CauseId
     role: str
     what: str
     noise: bool = False
+    unlike: bool = False
 
 
 def contents(variant: Variant, target: Target, roles: frozenset[str]) -> tuple[Content, ...]:
@@ -48,7 +52,12 @@ def contents(variant: Variant, target: Target, roles: frozenset[str]) -> tuple[C
         if median is not None and median < _COPY:
             what = f"its rows have a median cosine of {median:.2f} to the target's"
             found.append(
-                Content(cause=CauseId.EMBEDDING_WRONG, role="embed_tokens.weight", what=what)
+                Content(
+                    cause=CauseId.EMBEDDING_WRONG,
+                    role="embed_tokens.weight",
+                    what=what,
+                    unlike=True,
+                )
             )
     return tuple(found)
 

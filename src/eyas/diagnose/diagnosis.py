@@ -20,11 +20,18 @@ from eyas.diagnose.chains import Chains, chains
 from eyas.diagnose.contents import Content, contents
 from eyas.diagnose.difference import Difference
 from eyas.diagnose.outcome import Diagnosis, TrainingMeasure
-from eyas.diagnose.ranking import Court, with_refusal
+from eyas.diagnose.ranking import Court, speaks_of, with_refusal
 from eyas.diagnose.reading import Declared, declared
 from eyas.diagnose.serving import ServedRun, serve
 from eyas.diagnose.speed import Speed, decompose
-from eyas.diagnose.suspicion import SUSPECT, lost_for_good, needed, of_contents, of_map, of_rope
+from eyas.diagnose.suspicion import (
+    SUSPECT,
+    lost_for_good,
+    of_contents,
+    of_map,
+    of_rope,
+    told_by_rules,
+)
 from eyas.diagnose.sweep import Sweep, sweep
 from eyas.diagnose.training_side import training_side
 from eyas.diagnose.training_told import of_training, weakness
@@ -36,6 +43,7 @@ from eyas.errors import NotADrafterError
 from eyas.model.weights import RoleTensors
 from eyas.spec import NotChecked, Served
 
+SOUND = 1.5  # tau as trained: most drafters that anybody serves give more, few broken ones do
 TOLERANCE = 0.05  # of an observed tau, as a share: what engines keep to (vLLM's own tests)
 
 
@@ -110,6 +118,7 @@ class Case:
     swept: Sweep | None = None
     prices: tuple[Price, ...] = ()
     explained: bool | None = None
+    gone: bool = False
     unjudged: str | None = None
     causes: list[Cause] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
@@ -146,17 +155,15 @@ class Case:
         if self.values:
             roles = frozenset(RoleTensors(self.checkpoint).roles) - files.absent
             held = contents(start, self.bench.target, roles)
-        gone = lost_for_good(files.faults, held, self.report) or any(
-            content.noise and not needed(content.role, start, now, self.bench) for content in held
-        )
+        self.gone = lost_for_good(files.faults, held, start, now, self.bench, self.report)
         ideal, sound = start, now
         if not self._explained():
             self.say("trying other readings")
-            self.swept = sweep(start, self.bench, self.steps, self.say, proven_alone=gone)
+            self.swept = sweep(start, self.bench, self.steps, self.say, proven_alone=self.gone)
             ideal, sound = self.swept.end, self.swept.chains
             if self.swept.thin is not None:
                 self.notes.append(self.swept.thin)
-            if gone:
+            if self.gone and not self.swept.steps and self.swept.thin is None:
                 self.notes.append(
                     "no other reading was tried: with so much gone no replay can tell them apart"
                 )
@@ -180,10 +187,16 @@ class Case:
         self.report = report_on(replace(trained, repair=repair), views)
 
     def _explained(self) -> bool:
-        """Whether known differences explain what was observed, so that nothing more is sought."""
-        if self.observed_tau is None or not self.served.parts:
+        """Whether known differences explain what was observed, so that nothing more is sought.
+
+        The files' own reading must be sound by itself, and the engine's much below it: what is
+        observed is always what is served, whatever is wrong with both.
+        """
+        if self.observed_tau is None or not self.served.parts or self.trained is None:
             return False
-        return self._within(self.observed_tau)
+        sound = self.trained.expected_tau
+        lost = self.observed_tau - 1 < (sound - 1) / 2
+        return sound >= SOUND and lost and self._within(self.observed_tau)
 
     def _within(self, observed: float) -> bool:
         """Whether what is served gives `observed`, for some content of memory."""
@@ -229,24 +242,30 @@ class Case:
     ) -> None:
         court = self.court
         self._blame_files(files, sound)
-        spoiled = bool(files.faults) or lost_for_good((), held, self.report)
+        certain = any(not content.noise for content in held)
+        spoiled = bool(files.faults) or certain or bool(tuple(told_by_rules(self.report)))
         self._take(of_contents(held, ideal, sound, self.bench, court, spoiled=spoiled))
         prices = {p.part.difference.cause: p for p in self.prices if not p.part.engine}
         for cause, steps in self._repaired().items():
             price = prices.get(cause)
             self.causes.append(court.swept(steps, price, refusal=self.served.refusal))
         for priced in self.prices:
-            if priced.part.engine and (priced.felt or priced.part.unwritten):
-                self.causes.append(court.priced(priced, crash=self.served.refusal is not None))
-            elif priced.part.engine:
-                self.notes.append(f"no round feels it: {priced.part.difference.what}")
+            if not priced.part.engine:
+                continue
+            what = priced.part.difference.what
+            if priced.costs or priced.part.unwritten or (priced.felt and self.gone):
+                self.causes.append(court.priced(priced, refusal=self.served.refusal))
+            elif priced.felt:
+                self.notes.append(f"no acceptance is lost by it: {what}")
+            else:
+                self.notes.append(f"no round feels it, all else repaired: {what}")
         if sound.expected_tau < WEAK:
             self.causes += of_map(court)
         self.causes = list(with_refusal(self.causes))
         if not self.causes:
             self.causes += of_rope(files.variant, now, self.bench, court)
         weak = weakness(now, self.training)
-        if not self.causes and weak:
+        if not self.causes and weak and self.swept is not None and self.swept.tried:
             self.causes.append(
                 court.cause(CauseId.WEAK_DRAFTER, Stage.TRAINED, weak, score=SUSPECT)
             )
@@ -268,7 +287,8 @@ class Case:
             whole = Estimate(value=sound.expected_tau - 1, interval=None)
             self.causes.append(court.refused(refusal, whole))
         for fault in files.faults:
-            self.causes.append(court.static(fault.cause, fault.what, first=refusal is not None))
+            first = speaks_of(refusal, fault.cause)
+            self.causes.append(court.static(fault.cause, fault.what, first=first))
 
     def observe(self, speeds: tuple[float, float] | None) -> Speed | None:
         """Compares what a server showed with what is served; returns its speed taken apart."""

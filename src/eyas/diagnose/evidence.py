@@ -56,7 +56,8 @@ class Evidence:
 
     def some(self, texts: int) -> Evidence:
         """`texts` of the texts, of middle length, for a first look."""
-        batch = self.batches[len(self.batches) // 2]
+        full = [batch for batch in self.batches if len(batch.texts) >= texts] or self.batches
+        batch = full[len(full) // 2]
         stride = max(len(batch.texts) // texts, 1)
         part = Batch(
             texts=batch.texts[::stride],

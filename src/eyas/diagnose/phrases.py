@@ -87,7 +87,8 @@ def _fused(facet: str, fused: Fused, num_layers: int) -> str:
 def _attention(spec: Eagle3Spec) -> str:
     attention = spec.attention
     if not isinstance(attention, Mha):
-        return f"latent attention of {attention.num_heads.value} heads"
+        ranks = f"ranks {attention.q_lora_rank.value} and {attention.kv_lora_rank.value}"
+        return f"latent attention of {attention.num_heads.value} heads, {ranks}"
     said = (
         f"{attention.num_heads.value} heads of {attention.head_dim.value},"
         f" {attention.num_kv_heads.value} for keys"

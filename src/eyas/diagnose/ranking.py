@@ -13,6 +13,23 @@ from eyas.diagnose.outcome import estimate_text
 from eyas.diagnose.trial import Step
 from eyas.diagnose.wording import SENTENCES, command, places
 
+# Words of a refusal that speak of a cause; an engine says no more than these.
+_LOST = ("missing", "not there", "no tensor", "nothing fills", "lacks")
+_MAP = ("map", "d2t")
+_WORDS: dict[CauseId, tuple[str, ...]] = {
+    CauseId.BOUNDARIES: ("boundar", "layer id", "layer_id", "the target hands over"),
+    CauseId.MAP_ABSOLUTE: _MAP,
+    CauseId.MAP_LOST: _MAP,
+    CauseId.MAP_WRONG: _MAP,
+    CauseId.SHAPES: (" wants ", "_size", "shape"),
+    CauseId.HEADS: ("heads", "head_dim", " wants "),
+    CauseId.UNSCALED: ("scale", "holds i8", "holds f8"),
+    CauseId.LAYER_LOST: _LOST,
+    CauseId.FUSION_LOST: _LOST,
+    CauseId.MATRIX_LOST: _LOST,
+    CauseId.NORM_LOST: _LOST,
+    CauseId.HEAD_LOST: _LOST,
+}
 # What cannot be priced comes before what can: the engine that does not start before all.
 THIN = 1.1  # tau after a repair below which little speaks for it
 _REFUSED, _STATIC = 30.0, 20.0
@@ -69,16 +86,17 @@ class Court:
         score = _REFUSED + 1 if first else _STATIC
         return self.cause(cause, Stage.STATIC, [what], score=score)
 
-    def priced(self, price: Price, *, crash: bool = False) -> Cause:
-        """A difference between trained and served; one that cannot be run explains a `crash`."""
+    def priced(self, price: Price, *, refusal: str | None = None) -> Cause:
+        """A difference between trained and served; one that cannot be run explains a `refusal`."""
         difference = price.part.difference
-        unpriced = price.alone is None and price.returned is None
-        score = (_REFUSED + 1 if crash else _STATIC - 1) if unpriced else price.score
+        score = price.score
+        if price.alone is None and price.returned is None:
+            score = _REFUSED + 1 if speaks_of(refusal, difference.cause) else _STATIC - 1
         evidence = [difference.what]
         if price.part.unwritten:
             score = max(score, _UNWRITTEN)
             evidence.append(
-                "nothing is loaded there: it holds what memory held before, zeros at best"
+                "nothing is loaded there: it holds whatever was there before, zeros at best"
             )
         return self.cause(
             difference.cause,
@@ -107,11 +125,13 @@ class Court:
         if steps[-1].taken.chains.expected_tau < THIN:
             evidence.append("thin evidence: the drafter stays broken for another reason")
         first, last = steps[0], steps[-1]
-        returned = last.taken.chains.loss_to(first.before)
-        alone = returned if price is None else price.alone
-        score = returned.value + (0.0 if alone is None else max(alone.value, 0.0))
+        returned: Estimate | None = last.taken.chains.loss_to(first.before)
+        alone = returned
+        if price is not None:
+            alone, returned = price.alone, price.returned
+        score = sum(max(each.value, 0.0) for each in (alone, returned) if each is not None)
         score = max(score, sum(step.taken.gain.value for step in steps))
-        if _explains(first.taken.change.cause, refusal):
+        if speaks_of(refusal, first.taken.change.cause):
             score = _REFUSED + 1
         return self.cause(
             first.taken.change.cause,
@@ -123,11 +143,10 @@ class Court:
         )
 
 
-def _explains(cause: CauseId, refusal: str | None) -> bool:
-    """Whether an engine that stops with `refusal` does so because of `cause`."""
-    words = ("boundar", "layer id", "layer_id", "captur")
-    named = refusal is not None and any(word in refusal for word in words)
-    return cause is CauseId.BOUNDARIES and named
+def speaks_of(refusal: str | None, cause: CauseId) -> bool:
+    """Whether an engine that stops with the words of `refusal` does so because of `cause`."""
+    said = (refusal or "").lower()
+    return any(word in said for word in _WORDS.get(cause, ()))
 
 
 def with_refusal(causes: Sequence[Cause]) -> tuple[Cause, ...]:

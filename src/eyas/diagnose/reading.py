@@ -42,10 +42,11 @@ _WIDTHS = (64, 128, 32, 96, 80, 256)  # of a head, the common ones first
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fault:
-    """What the files themselves lack or contradict; `unpriced` because nobody knows the rest."""
+    """What the files themselves lack or contradict, and the roles that they lack."""
 
     cause: CauseId
     what: str
+    roles: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,8 +91,10 @@ def declared(checkpoint: Checkpoint, target: Target) -> Declared:
     if odd and not faults:
         faults.append(Fault(cause=CauseId.SHAPES, what=f"of another shape: {', '.join(odd)}"))
     missing = [role for role in absent if role not in held and role not in unread]
-    faults += [Fault(cause=p.cause, what=f"not in the files: {p.what}")
-               for p in by_cause(missing, shapes)]  # fmt: skip
+    faults += [
+        Fault(cause=part.cause, what=f"not in the files: {part.what}", roles=part.roles)
+        for part in by_cause(missing, shapes)
+    ]
     holes = {role: neutral(role, shapes[role]) for role in absent}
     state = in_dtype({**{r: h for r, h in held.items() if r != "t2d"}, **holes}, target)
     if "d2t" in shapes:

@@ -34,7 +34,8 @@ def revised(found: Sequence[Step], start: Variant, bench: Bench, steps: int) -> 
             if seen is not None and seen.nearness > end.nearness:
                 best, end = path, seen
         if best is not None:
-            kept = _walked(best, start, bench, steps) or kept
+            instead = [step.instead for step in kept]
+            kept = walked(best, instead, start, bench, steps) or kept
     return kept
 
 
@@ -43,29 +44,25 @@ def _needful(found: Sequence[Step], start: Variant, bench: Bench, steps: int) ->
 
     Captured states are moved one after another, and each step says from where.
     """
-    changes = [step.taken.change for step in found]
+    kept = list(found)
     end = found[-1].taken.chains
     again = True
     while again:
         again = False
-        for change in reversed(changes):
-            if change.proven or change.cause is CauseId.BOUNDARIES or len(changes) == 1:
+        for step in reversed(kept):
+            change = step.taken.change
+            if change.proven or change.cause is CauseId.BOUNDARIES or len(kept) == 1:
                 continue
-            rest = [other for other in changes if other is not change]
-            seen = read_as(_joined(start, rest), bench.target, bench.evidence, steps)
+            rest = [other for other in kept if other is not step]
+            changes = [other.taken.change for other in rest]
+            seen = read_as(_joined(start, changes), bench.target, bench.evidence, steps)
             if seen is not None and seen.nearness > end.nearness - LEAST:
-                changes, end, again = rest, seen, True
+                kept, end, again = rest, seen, True
                 break
-    if len(changes) == len(found):
-        return list(found)
-    finalists = {id(step.taken.change): step.trials[1:] for step in found}
-    walked = _walked(changes, start, bench, steps)
-    if walked is None:
-        return list(found)
-    return [
-        replace(step, trials=(*step.trials, *finalists[id(change)]))
-        for step, change in zip(walked, changes, strict=True)
-    ]
+    if len(kept) == len(found):
+        return kept
+    changes = [step.taken.change for step in kept]
+    return walked(changes, [step.instead for step in kept], start, bench, steps) or list(found)
 
 
 def _instead_of(step: Step) -> list[Change]:
@@ -74,9 +71,9 @@ def _instead_of(step: Step) -> list[Change]:
     if taken.proven:
         return []
     others: dict[CauseId, Change] = {}
-    for trial in step.trials[1:]:
-        if trial.change.cause is not taken.cause:
-            others.setdefault(trial.change.cause, trial.change)
+    for change in step.instead:
+        if change.cause is not taken.cause:
+            others.setdefault(change.cause, change)
     return list(others.values())
 
 
@@ -91,19 +88,26 @@ def _joined(start: Variant, changes: Sequence[Change]) -> Variant:
     return variant
 
 
-def _walked(
-    changes: Sequence[Change], start: Variant, bench: Bench, steps: int
+def walked(
+    changes: Sequence[Change],
+    instead: Sequence[tuple[Change, ...]],
+    start: Variant,
+    bench: Bench,
+    steps: int,
 ) -> list[Step] | None:
-    """The steps of taking `changes` in their order; None where one cannot be read on its own."""
+    """The steps of taking `changes` in their order; None where one cannot be read on its own.
+
+    `instead` has, for each, what might have been taken in its place.
+    """
     now = read_as(start, bench.target, bench.evidence, steps)
     found: list[Step] = []
-    for number, change in enumerate(changes, 1):
+    for number, (change, others) in enumerate(zip(changes, instead, strict=True), 1):
         if now is None:
             return None
         there = replace(change, variant=_joined(start, changes[:number]))
         trial = trial_of(there, now, bench, steps)
         if trial is None:
             return None
-        found.append(Step(before=now, trials=(trial,)))
+        found.append(Step(before=now, trials=(trial,), others=others))
         now = trial.chains
     return found

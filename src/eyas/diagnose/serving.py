@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from eyas.checkpoint import Checkpoint
 from eyas.diagnose.ablation import Part
 from eyas.diagnose.bench import Bench
 from eyas.diagnose.chains import Chains, chains
-from eyas.diagnose.difference import Fillings, by_cause, differences
+from eyas.diagnose.difference import Difference, Fillings, by_cause, differences
 from eyas.diagnose.reading import as_served, neutral
 from eyas.diagnose.variant import Variant, built, in_dtype
 from eyas.errors import EngineError, TargetError, UnsupportedError
@@ -92,17 +93,25 @@ def _unrun(view: Served, start: Variant, bench: Bench) -> tuple[Part, ...]:
 
     What is lost is priced as the best that memory may hold: zeros, and norms that do nothing.
     """
-    if not isinstance(view.spec, Eagle3Spec):
+    if not isinstance(view.spec, Eagle3Spec) or view.landing is None:
         return ()
     other = Variant(spec=view.spec, state=start.state)
-    found = list(differences(start, other, bench.target))
+    found: tuple[Difference, ...] = ()
+    with suppress(TargetError):  # boundaries that the target does not have: the refusal says so
+        found = differences(start, other, bench.target)
     lost = Fillings.of(view.landing).unfilled & start.state.keys()
+    chance = _left_to_chance(view.landing)
     holes = {role: neutral(role, tuple(start.state[role].shape)) for role in lost}
     emptied = start.with_state(in_dtype(holes, bench.target))
     return (
         *(Part(difference=part, source=other, engine=True) for part in found),
         *(
-            Part(difference=part, source=emptied, engine=True, unwritten=True)
+            Part(
+                difference=part,
+                source=emptied,
+                engine=True,
+                unwritten=bool(part.roles & chance),
+            )
             for part in by_cause(lost, start.state)
         ),
     )

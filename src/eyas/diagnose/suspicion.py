@@ -12,8 +12,9 @@ from eyas.diagnose.change import with_facts
 from eyas.diagnose.contents import Content
 from eyas.diagnose.ranking import Court
 from eyas.diagnose.reading import Fault
-from eyas.diagnose.trial import LEVEL
+from eyas.diagnose.trial import LEVEL, WEAK, read_as
 from eyas.diagnose.variant import Variant, built
+from eyas.spec import Ownership
 
 SUSPECT = 0.01  # the score of what is suspected, and not shown by a replay
 DOUBTFUL = 0.02  # of what the numbers show, beside something that makes every replay fail
@@ -23,8 +24,7 @@ _GONE = {
     CauseId.FUSION_LOST,
     CauseId.MATRIX_LOST,
     CauseId.HEAD_LOST,
-    CauseId.UNSCALED,
-}  # with norms, a drafter still drafts
+}  # and no norm: ones stand in for it
 
 
 def of_contents(
@@ -44,7 +44,9 @@ def of_contents(
     """
     for content in held:
         what = f"{content.role}: {content.what}"
-        if not content.noise:
+        if content.unlike and _better_off(ideal, sound, bench):
+            yield f"{what}, and drafts are worse with the target's: it is the drafter's own"
+        elif not content.noise:
             yield court.static(content.cause, what)
         elif needed(content.role, ideal, sound, bench):
             yield f"{content.role} looks like noise, but drafts are worse without it"
@@ -53,18 +55,44 @@ def of_contents(
             yield court.cause(content.cause, Stage.STATIC, [what, doubt], score=DOUBTFUL)
         else:
             yield court.static(content.cause, what)
-    for finding in _told(court.report):
+    for finding in told_by_rules(court.report):
         yield court.static(_OF_RULES[finding.code], finding.message)
 
 
-def lost_for_good(faults: Sequence[Fault], held: Sequence[Content], report: Report | None) -> bool:
-    """Whether matrices are gone that nothing at hand can bring back.
+def lost_for_good(
+    faults: Sequence[Fault],
+    held: Sequence[Content],
+    start: Variant,
+    now: Chains,
+    bench: Bench,
+    report: Report | None,
+) -> bool:
+    """Whether matrices that `start` drafts with are gone, and nothing at hand brings them back.
 
-    What stands against the config can be fitted to it, and the target has an embedding.
+    What stands against the config can be fitted to it, a bias that is missing was likely zero, and
+    the target has an embedding. What is spoiled is gone where drafts are no worse without it.
     """
-    gone = {fault.cause for fault in faults} & _GONE
-    emptied = {content.cause for content in held if not content.noise}
-    return bool(gone or emptied - {CauseId.EMBEDDING_WRONG} or list(_told(report)))
+    if any(_gone(fault) for fault in faults):
+        return True
+    if now.expected_tau < WEAK and any(told_by_rules(report)):
+        return True
+    spoiled = [content.role for content in held if not content.role.startswith("embed_tokens.")]
+    return any(not needed(role, start, now, bench) for role in spoiled)
+
+
+def _gone(fault: Fault) -> bool:
+    matrices = [role for role in fault.roles if not role.endswith(".bias")]
+    return fault.cause is CauseId.UNSCALED or (fault.cause in _GONE and bool(matrices))
+
+
+def _better_off(ideal: Variant, sound: Chains, bench: Bench) -> bool:
+    """Whether drafts are worse with the target's embedding in place of the drafter's own."""
+    swapped = with_facts(ideal, embedding=Ownership.TARGET)
+    other = read_as(swapped, bench.target, bench.evidence, sound.steps)
+    if other is None:
+        return False
+    loss = sound.gain_over(other, LEVEL)
+    return loss.interval is not None and loss.interval.low > 0
 
 
 def of_map(court: Court) -> Iterator[Cause]:
@@ -74,7 +102,7 @@ def of_map(court: Court) -> Iterator[Cause]:
             yield court.cause(CauseId.MAP_WRONG, Stage.STATIC, [finding.message], score=DOUBTFUL)
 
 
-def _told(report: Report | None) -> Iterator[Finding]:
+def told_by_rules(report: Report | None) -> Iterator[Finding]:
     """What the rules of `eyas check` say of contents."""
     findings = () if report is None else report.findings
     return (finding for finding in findings if finding.code in _OF_RULES)
@@ -86,8 +114,9 @@ def of_rope(start: Variant, now: Chains, bench: Bench, court: Court) -> Iterator
     codes = set() if court.report is None else {f.code for f in court.report.findings}
     if "T706" not in codes or rope is None:
         return
-    drafter = built(with_facts(start, rope=rope), bench.target)
-    other = chains(drafter, bench.evidence, now.steps, shift=start.shift, every=True)
+    other = read_as(with_facts(start, rope=rope), bench.target, bench.evidence, now.steps)
+    if other is None:  # a kind of RoPE that is not computed here
+        return
     gain = other.gain_over(now).value
     if gain > 0:
         longest = max(len(text.ids) for text in bench.evidence.texts)

@@ -11,8 +11,8 @@ from eyas.diagnose.causes import CauseId
 from eyas.diagnose.chains import Chains, chains
 from eyas.diagnose.change import Change
 from eyas.diagnose.head_rows import renamed
-from eyas.diagnose.revision import revised
-from eyas.diagnose.trial import LEAST, Step, Trial, read_as, trial_of
+from eyas.diagnose.revision import revised, walked
+from eyas.diagnose.trial import LEAST, LEVEL, Step, Trial, read_as, trial_of
 from eyas.diagnose.variant import Variant, built
 
 SCREEN_TEXTS = 4
@@ -56,9 +56,12 @@ def sweep(
     evidence, target = bench.evidence, bench.target
     now = chains(built(start, target), evidence, steps, shift=start.shift, every=True)
     if len(evidence.texts) < LEAST_TEXTS:
+        more = f"give at least {LEAST_TEXTS} prompts"
+        if evidence.left_out:
+            more = f"{evidence.left_out} more are too long to be held: give shorter ones"
         few = (
             f"{len(evidence.texts)} texts cannot tell readings apart: no other reading was tried;"
-            f" give at least {LEAST_TEXTS} prompts"
+            f" {more}"
         )
         return Sweep(start=now, steps=(), end=start, chains=now, last=(), tried=0, thin=few)
     found: list[Step] = []
@@ -68,16 +71,16 @@ def sweep(
         trials, looked = _round(variant, now, bench, steps, found, proven_alone=proven_alone)
         tried += looked
         say(f"{tried} readings tried")
-        if not trials or not trials[0].significant:
+        taken = [Step(before=now, trials=trials)] if trials and trials[0].worth_taking else []
+        if not taken and not proven_alone:
+            taken = _both_flags(variant, now, bench, steps)
+            tried += bool(taken)
+        causes = {step.taken.change.cause for step in (*found, *taken)}
+        if not taken or len(causes) > CAUSES:
             last = trials
             break
-        step = Step(before=now, trials=trials)
-        causes = {s.taken.change.cause for s in (*found, step)}
-        if len(causes) > CAUSES:
-            last = trials
-            break
-        found.append(step)
-        variant, now = step.taken.change.variant, step.taken.chains
+        found += taken
+        variant, now = found[-1].taken.change.variant, found[-1].taken.chains
     found = revised(found, start, bench, steps)
     told = _telling(found)
     untold = [trial for step in found[len(told) :] for trial in step.trials]
@@ -90,6 +93,21 @@ def sweep(
         tried=tried,
         thin=_thin(found[len(told) :]),
     )
+
+
+def _both_flags(variant: Variant, now: Chains, bench: Bench, steps: int) -> list[Step]:
+    """Both flags of the config changed at once, where neither gains alone, and both together do.
+
+    An exporter that forgets one forgets the other, and each may hide what the other costs.
+    """
+    near = candidates(variant, bench.target, bench.facts)
+    flags = [change for change in near if change.cause in (CauseId.RESIDUAL, CauseId.FEEDBACK)]
+    found = walked(flags, [() for _ in flags], variant, bench, steps)
+    if found is None:
+        return []
+    gain = found[-1].taken.chains.gain_over(now, LEVEL)
+    beyond_chance = gain.interval is not None and gain.interval.low > 0
+    return found if beyond_chance and gain.value >= LEAST else []
 
 
 def _telling(found: Sequence[Step]) -> tuple[Step, ...]:
@@ -123,12 +141,12 @@ def _round(
 ) -> tuple[tuple[Trial, ...], int]:
     """The finalists of one round, best first, and how many candidates there were."""
     rows = renamed(variant, bench.target)
-    if rows is not None:
+    if rows is not None and not any(step.taken.change.what == rows.what for step in found):
         trials = _trials([rows], now, bench, steps)
-        if trials and trials[0].significant:
+        if trials and trials[0].worth_taking:
             return trials, 1
     if proven_alone:
-        return (), 1
+        return (), 0
     near = list(candidates(variant, bench.target, bench.facts))
     trials, tried = _best(near, variant, now, bench, steps), len(near)
     moved = any(step.taken.change.cause is CauseId.BOUNDARIES for step in found)

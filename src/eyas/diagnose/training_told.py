@@ -18,7 +18,7 @@ from eyas.diagnose.variant import Variant, built
 from eyas.spec import boundaries_of
 
 APART = 0.05  # relative; bfloat16 alone brings states 0.004 apart, float32 0.000001
-UNLIKE = 0.2  # as a share of the higher tau: two that differ by more do not say the same
+UNLIKE = 0.2  # as a share of the drafts that the better one accepts: what differs more is not alike
 
 
 def of_training(
@@ -45,9 +45,9 @@ def of_training(
         now = replayed
     trained, replayed_tau = found.expected_tau, now.expected_tau
     taus = f"tau {trained:.2f} on the training states, {replayed_tau:.2f} on the texts here"
-    if replayed_tau < (1 - UNLIKE) * trained:
+    if _below(replayed_tau, trained):
         yield f"{taus}: what was learned does not carry over to what the target says here"
-    elif trained < (1 - UNLIKE) * replayed_tau:
+    elif _below(trained, replayed_tau):
         yield f"{taus}: the drafter was hardly trained on these states"
 
 
@@ -58,12 +58,19 @@ def weakness(now: Chains, found: TrainingMeasure | None) -> tuple[str, ...]:
     """
     tau = now.expected_tau
     trained = tau if found is None else found.expected_tau
-    if tau >= WEAK and (trained >= WEAK or trained < (1 - UNLIKE) * tau):
+    if tau >= WEAK and (trained >= WEAK or _below(trained, tau)):
+        return ()
+    if trained >= WEAK and _below(tau, trained):  # it is not weak where it was trained
         return ()
     lines = [f"tau {tau:.2f} from every position as trained"]
     if found is not None:
         lines.append(f"tau {trained:.2f} on the states that it was trained on")
     return tuple(lines)
+
+
+def _below(tau: float, other: float) -> bool:
+    """Whether much less is accepted at `tau` than at `other`."""
+    return tau - 1 < (1 - UNLIKE) * (other - 1)
 
 
 def _of_boundaries(

@@ -15,9 +15,9 @@ from eyas.model.target import Target
 
 LEVEL = 0.99  # of the interval that must not hold zero: many candidates are tried
 LEAST = 0.0008  # of closeness: below it a gain is no news even if it is real
-LEAST_TAU = 0.01  # that the last repair must give back
+LEAST_TAU = 0.01  # that the last repair must give back: one draft in a hundred rounds
 LEAST_TAU_OF_A_WEAK_ONE = 0.02  # where drafts stay rare, and chance is a larger part of them
-WEAK = 1.2  # tau below which nothing is repaired
+WEAK = 1.2  # tau below which a drafter is as good as none: a round costs more than it saves
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,6 +29,11 @@ class Trial:
     gain: Estimate
 
     @property
+    def worth_taking(self) -> bool:
+        """Whether the matrices prove it, or chance would hardly give such a gain."""
+        return self.change.proven or self.significant
+
+    @property
     def significant(self) -> bool:
         """Whether chance would hardly give such a gain, and it is worth a word."""
         low = -1.0 if self.gain.interval is None else self.gain.interval.low
@@ -37,15 +42,24 @@ class Trial:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """A change that was taken: `trials` are the finalists, best first; it improves on `before`."""
+    """A change that was taken: `trials` are the finalists, best first; it improves on `before`.
+
+    `others` are changes that might have been taken instead, tried beside another reading.
+    """
 
     before: Chains
     trials: tuple[Trial, ...]
+    others: tuple[Change, ...] = ()
 
     @property
     def taken(self) -> Trial:
         """The best one."""
         return self.trials[0]
+
+    @property
+    def instead(self) -> tuple[Change, ...]:
+        """What might have been taken instead."""
+        return (*(trial.change for trial in self.trials[1:]), *self.others)
 
     @property
     def tells(self) -> bool:

@@ -60,8 +60,9 @@ def _fruitless(swept: Sweep | None) -> str:
     """What the sweep says where nothing is blamed."""
     if swept is not None and not swept.tried and swept.thin is not None:
         return swept.thin
-    tried = 0 if swept is None else swept.tried
-    return f"{tried} other readings were tried, and none drafts better beyond chance"
+    if swept is None:
+        return "what was observed is what is served: no other reading was tried"
+    return f"{swept.tried} other readings were tried, and none drafts better beyond chance"
 
 
 def measure(label: str, found: Chains) -> Measure:

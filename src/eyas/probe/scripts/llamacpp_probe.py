@@ -21,6 +21,7 @@ import re
 import signal
 import sys
 import tempfile
+import traceback
 from pathlib import Path
 from typing import Any
 
@@ -161,10 +162,14 @@ def _tell(library: Library, file: str, target: Target | None, descriptor: int) -
         # on a line of its own, whatever the server's log has left open
         os.write(descriptor, f"\n{json.dumps(event)}\n".encode())
 
+    failed = True
     try:
         library.ask(file, target, say)
+        failed = False
     finally:
-        os._exit(0)
+        if failed:  # to standard error, which the record reads
+            traceback.print_exc()
+        os._exit(int(failed))
 
 
 class Told:
