@@ -18,6 +18,11 @@ from benchmarks.faults.draft import Draft
 from benchmarks.faults.kind import Draw, Kind
 from benchmarks.faults.setting import Setting
 
+
+class Hidden(Exception):  # noqa: N818 - a draw that is drawn again
+    """A fault whose matrix another fault took away: it lies nowhere."""
+
+
 Source = Callable[[Setting], tuple[Path, Path]]  # a sound drafter in its form, and its target
 
 
@@ -89,16 +94,23 @@ def plant(plan: Plan, source: Source, drafters: Path, labels: Path, seed: Sequen
     """The faults of `plan` in a copy of the sound drafter, written below `drafters`.
 
     What a kind draws depends on `seed` and its name alone, so that it is the same in a pair.
-    Raises AssertionError where a fault changed neither a file nor the launch.
+    Raises AssertionError where a fault changed neither a file nor the launch, and Hidden where
+    one took away what another had damaged.
     """
     clean, target = source(plan.setting)
     draft = Draft.read(clean, target, plan.setting)
-    drew = {}
+    drew, damaged = {}, {}
     for kind in plan.kinds:
         before = _state(draft)
         draw = np.random.default_rng([*seed, *kind.name.encode()])
         drew[kind.name] = kind.plant(draft, draw)
+        matrix = drew[kind.name].get("matrix")
+        if matrix is not None and draft.has(matrix):
+            damaged[kind.name] = matrix
         assert _state(draft) != before, f"{kind.name} changed nothing: {drew[kind.name]}"
+    for name, matrix in damaged.items():
+        if not draft.has(matrix):
+            raise Hidden(f"{name} in {matrix}")
     directory = drafters / secrets.token_hex(8)
     draft.write(directory)
     planted = Planted(

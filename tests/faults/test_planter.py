@@ -14,7 +14,7 @@ from benchmarks.diagnose_bases import Base, in_form, smollm2
 from benchmarks.diagnose_verdicts import RIGHT
 from benchmarks.faults import planting
 from benchmarks.faults.catalogue import KINDS, together
-from benchmarks.faults.draft import HEAD, MAP, Draft
+from benchmarks.faults.draft import FUSION, HEAD, MAP, Draft
 from benchmarks.faults.kind import Kind, Sign
 from benchmarks.faults.planting import Plan, pairs, plant, singles
 from benchmarks.faults.setting import Setting, sound_settings
@@ -119,6 +119,28 @@ def test_a_pair_hides_nothing() -> None:
                 assert not other.refuses
                 assert not (one.destroys and other.sign is Sign.REPLAY)
     assert together(*story("smollm2").kinds)
+
+
+def test_a_fault_in_a_matrix_that_another_takes_away_is_drawn_again(
+    base: Base, forms: Path, tmp_path: Path
+) -> None:
+    kinds = {kind.name: kind for kind in KINDS}
+    both = kinds["rows-repeated"], kinds["fusion-missing"]
+    setting = next(s for s in SETTINGS if all(kind.shows(s) for kind in both))
+    drawn = {
+        _planted(Plan(both[:1], setting), base, forms, tmp_path, seed).drew[both[0].name][
+            "matrix"
+        ]: seed
+        for seed in range(12)
+    }
+    assert len(drawn) > 1
+    for matrix, seed in drawn.items():
+        if matrix == FUSION:
+            with pytest.raises(planting.Hidden, match="rows-repeated in fc"):
+                _planted(Plan(both, setting), base, forms, tmp_path, seed)
+        else:
+            assert len(_planted(Plan(both, setting), base, forms, tmp_path, seed).kinds) == 2
+    assert FUSION in drawn
 
 
 def test_every_kind_has_its_turn() -> None:

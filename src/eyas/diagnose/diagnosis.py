@@ -15,27 +15,21 @@ from eyas.data.states import StateStore
 from eyas.decode.interval import Estimate
 from eyas.diagnose.ablation import Part, Price, ablate
 from eyas.diagnose.bench import Bench, Say, open_bench, silent
+from eyas.diagnose.blame import blame
 from eyas.diagnose.causes import Cause, CauseId, Stage
 from eyas.diagnose.chains import Chains, chains
 from eyas.diagnose.contents import Content, contents
 from eyas.diagnose.difference import Difference
 from eyas.diagnose.outcome import Diagnosis, TrainingMeasure
-from eyas.diagnose.ranking import Court, speaks_of, with_refusal
-from eyas.diagnose.reading import Declared, declared
+from eyas.diagnose.ranking import Court
+from eyas.diagnose.reading import declared
 from eyas.diagnose.serving import ServedRun, serve
 from eyas.diagnose.speed import Speed, decompose
-from eyas.diagnose.suspicion import (
-    SUSPECT,
-    lost_for_good,
-    of_contents,
-    of_map,
-    of_rope,
-    told_by_rules,
-)
+from eyas.diagnose.suspicion import SUSPECT, lost_for_good
 from eyas.diagnose.sweep import Sweep, sweep
 from eyas.diagnose.training_side import training_side
-from eyas.diagnose.training_told import of_training, weakness
-from eyas.diagnose.trial import WEAK, Step
+from eyas.diagnose.training_told import of_training
+from eyas.diagnose.trial import Step
 from eyas.diagnose.variant import Variant, built
 from eyas.diagnose.writing import written
 from eyas.engines import EngineRef, Launch
@@ -144,7 +138,7 @@ class Case:
         if self.states is not None:
             self.say("scoring on the training states")
             self.training = training_side(self.states, start, self.bench, self.steps)
-            self._take(of_training(self.training, start, now, self.bench, self.court))
+            self.take(of_training(self.training, start, now, self.bench, self.court))
         if view is not None:
             self.say("replaying as served")
             arguments = (self.checkpoint, self.bench, start, self.steps)
@@ -168,7 +162,7 @@ class Case:
                     "no other reading was tried: with so much gone no replay can tell them apart"
                 )
         self._price(ideal, sound, start, now)
-        self._blame(files, held, now, ideal, sound)
+        blame(self, files, held, now, ideal, sound)
 
     def _engine(self) -> Served | None:
         if self.ref is None:
@@ -210,7 +204,7 @@ class Case:
     def _price(self, ideal: Variant, sound: Chains, start: Variant, now: Chains) -> None:
         parts = list(self.served.parts)
         everything = self.served.chains
-        for cause, steps in self._repaired().items():
+        for cause, steps in self.repaired().items():
             changes = [step.taken.change for step in steps]
             undo = Difference(
                 cause=cause,
@@ -225,70 +219,20 @@ class Case:
             self.say(f"pricing {len(parts)} differences")
             self.prices = ablate(ideal, sound, everything, parts, self.bench)
 
-    def _repaired(self) -> dict[CauseId, list[Step]]:
+    def repaired(self) -> dict[CauseId, list[Step]]:
         """What the sweep changed, by cause."""
         found: dict[CauseId, list[Step]] = {}
         for step in () if self.swept is None else self.swept.steps:
             found.setdefault(step.taken.change.cause, []).append(step)
         return found
 
-    def _blame(
-        self,
-        files: Declared,
-        held: tuple[Content, ...],
-        now: Chains,
-        ideal: Variant,
-        sound: Chains,
-    ) -> None:
-        court = self.court
-        self._blame_files(files, sound)
-        certain = any(not content.noise for content in held)
-        spoiled = bool(files.faults) or certain or bool(tuple(told_by_rules(self.report)))
-        self._take(of_contents(held, ideal, sound, self.bench, court, spoiled=spoiled))
-        prices = {p.part.difference.cause: p for p in self.prices if not p.part.engine}
-        for cause, steps in self._repaired().items():
-            price = prices.get(cause)
-            self.causes.append(court.swept(steps, price, refusal=self.served.refusal))
-        for priced in self.prices:
-            if not priced.part.engine:
-                continue
-            what = priced.part.difference.what
-            if priced.costs or priced.part.unwritten or (priced.felt and self.gone):
-                self.causes.append(court.priced(priced, refusal=self.served.refusal))
-            elif priced.felt:
-                self.notes.append(f"no acceptance is lost by it: {what}")
-            else:
-                self.notes.append(f"no round feels it, all else repaired: {what}")
-        if sound.expected_tau < WEAK:
-            self.causes += of_map(court)
-        self.causes = list(with_refusal(self.causes))
-        if not self.causes:
-            self.causes += of_rope(files.variant, now, self.bench, court)
-        weak = weakness(now, self.training)
-        if not self.causes and weak and self.swept is not None and self.swept.tried:
-            self.causes.append(
-                court.cause(CauseId.WEAK_DRAFTER, Stage.TRAINED, weak, score=SUSPECT)
-            )
-
-    def _take(self, found: Iterable[Cause | str]) -> None:
+    def take(self, found: Iterable[Cause | str]) -> None:
         """Keeps causes, and what is only worth a note."""
         for each in found:
             if isinstance(each, str):
                 self.notes.append(each)
             else:
                 self.causes.append(each)
-
-    def _blame_files(self, files: Declared, sound: Chains) -> None:
-        """What needs no replay: a refusal, an unknown class, what the files lack or contradict."""
-        court, refusal = self.court, self.served.refusal
-        if self.unjudged is not None and "architectures" in self.unjudged:
-            self.causes.append(court.static(CauseId.ARCHITECTURE, self.unjudged, first=True))
-        if refusal is not None:
-            whole = Estimate(value=sound.expected_tau - 1, interval=None)
-            self.causes.append(court.refused(refusal, whole))
-        for fault in files.faults:
-            first = speaks_of(refusal, fault.cause)
-            self.causes.append(court.static(fault.cause, fault.what, first=first))
 
     def observe(self, speeds: tuple[float, float] | None) -> Speed | None:
         """Compares what a server showed with what is served; returns its speed taken apart."""

@@ -30,7 +30,7 @@ def revised(found: Sequence[Step], start: Variant, bench: Bench, steps: int) -> 
         best, end = None, kept[-1].taken.chains
         for other in _instead_of(kept[place]):
             path = [*changes[:place], other, *changes[place + 1 :]]
-            seen = read_as(_joined(start, path), bench.target, bench.evidence, steps)
+            seen = read_as(joined(start, path), bench.target, bench.evidence, steps)
             if seen is not None and seen.nearness > end.nearness:
                 best, end = path, seen
         if best is not None:
@@ -55,7 +55,7 @@ def _needful(found: Sequence[Step], start: Variant, bench: Bench, steps: int) ->
                 continue
             rest = [other for other in kept if other is not step]
             changes = [other.taken.change for other in rest]
-            seen = read_as(_joined(start, changes), bench.target, bench.evidence, steps)
+            seen = read_as(joined(start, changes), bench.target, bench.evidence, steps)
             if seen is not None and seen.nearness > end.nearness - LEAST:
                 kept, end, again = rest, seen, True
                 break
@@ -77,7 +77,7 @@ def _instead_of(step: Step) -> list[Change]:
     return list(others.values())
 
 
-def _joined(start: Variant, changes: Sequence[Change]) -> Variant:
+def joined(start: Variant, changes: Sequence[Change]) -> Variant:
     """`start` with all of `changes`, each as it is in the variant that it was tried in."""
     variant = start
     for change in changes:
@@ -104,7 +104,7 @@ def walked(
     for number, (change, others) in enumerate(zip(changes, instead, strict=True), 1):
         if now is None:
             return None
-        there = replace(change, variant=_joined(start, changes[:number]))
+        there = replace(change, variant=joined(start, changes[:number]))
         trial = trial_of(there, now, bench, steps)
         if trial is None:
             return None

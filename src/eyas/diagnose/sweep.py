@@ -4,20 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 
 from eyas.diagnose.bench import Bench, Say
 from eyas.diagnose.candidates import candidates
 from eyas.diagnose.causes import CauseId
 from eyas.diagnose.chains import Chains, chains
 from eyas.diagnose.change import Change
+from eyas.diagnose.facets import FEEDBACK, FUSION_NORMS, RESIDUAL
 from eyas.diagnose.head_rows import renamed
-from eyas.diagnose.revision import revised, walked
+from eyas.diagnose.revision import joined, revised, walked
 from eyas.diagnose.trial import LEAST, LEVEL, Step, Trial, read_as, trial_of
 from eyas.diagnose.variant import Variant, built
 
 SCREEN_TEXTS = 4
 SATURATED = 0.8  # acceptance of the first draft above which a change may show in the second alone
 FINALISTS = 4
+_FLAGS = frozenset({RESIDUAL, FEEDBACK, FUSION_NORMS})  # those of one recipe
 CAUSES = 3  # different causes that are repaired at most
 CHANGES = 8  # changes at most
 LEAST_TEXTS = 8  # of fewer, all gain from one change in 2^texts by chance: too often at `LEVEL`
@@ -73,7 +76,7 @@ def sweep(
         say(f"{tried} readings tried")
         taken = [Step(before=now, trials=trials)] if trials and trials[0].worth_taking else []
         if not taken and not proven_alone:
-            taken = _both_flags(variant, now, bench, steps)
+            taken = _flags_together(variant, now, bench, steps)
             tried += bool(taken)
         causes = {step.taken.change.cause for step in (*found, *taken)}
         if not taken or len(causes) > CAUSES:
@@ -95,14 +98,23 @@ def sweep(
     )
 
 
-def _both_flags(variant: Variant, now: Chains, bench: Bench, steps: int) -> list[Step]:
-    """Both flags of the config changed at once, where neither gains alone, and both together do.
+def _flags_together(variant: Variant, now: Chains, bench: Bench, steps: int) -> list[Step]:
+    """Two flags of the config changed at once, where neither gains alone, and both together do.
 
-    An exporter that forgets one forgets the other, and each may hide what the other costs.
+    An exporter that forgets one flag of a recipe forgets another, and each may hide the other.
     """
     near = candidates(variant, bench.target, bench.facts)
-    flags = [change for change in near if change.cause in (CauseId.RESIDUAL, CauseId.FEEDBACK)]
-    found = walked(flags, [() for _ in flags], variant, bench, steps)
+    flags = [change for change in near if change.facets and change.facets <= _FLAGS]
+    part = bench.evidence.some(SCREEN_TEXTS)
+    screened = []
+    for pair in combinations(flags, 2):
+        seen = read_as(joined(variant, pair), bench.target, part, steps)
+        if seen is not None:
+            screened.append((seen.nearness, pair))
+    if not screened:
+        return []
+    _, best = max(screened, key=lambda each: each[0])
+    found = walked(best, [() for _ in best], variant, bench, steps)
     if found is None:
         return []
     gain = found[-1].taken.chains.gain_over(now, LEVEL)
