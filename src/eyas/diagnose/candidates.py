@@ -241,7 +241,7 @@ def _heads(variant: Variant) -> Iterator[Change]:
     heads, kv, dim = (
         f.value for f in (attention.num_heads, attention.num_kv_heads, attention.head_dim)
     )
-    for times, by in ((2, 1), (4, 1), (1, 2), (1, 4)):
+    for times, by in ((2, 1), (3, 1), (4, 1), (1, 2), (1, 3), (1, 4)):
         sizes = heads * times // by, kv * times // by, dim * by // times
         whole = (heads * times % by, kv * times % by, dim * by % (2 * times))
         if any(whole) or sizes[0] % max(sizes[1], 1):
