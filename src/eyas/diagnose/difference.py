@@ -26,7 +26,7 @@ from eyas.diagnose.phrases import phrase
 from eyas.diagnose.variant import Variant, shapes_of
 from eyas.errors import EyasError
 from eyas.model.target import Target
-from eyas.spec import FromTensor, Fused, Landing, Ownership, Unfilled
+from eyas.spec import FromTensor, Fused, Landing, Ownership, Unfilled, VocabMap
 
 _ATTENTION_ROLES = ("self_attn.",)
 _LAYER_SHARE = 0.5  # of a layer's matrices: when more are lost, the layer is
@@ -192,9 +192,11 @@ def _bundled(
         return parts
     if isinstance(theirs.spec.conditioning, Fused):
         return parts
-    together = {CONDITIONING, MAP, EMBEDDING}
+    together = {CONDITIONING, EMBEDDING}
     if theirs.spec.head.value is Ownership.TARGET:  # and not tied, which a config does alone
         together |= {HEAD}
+    if theirs.spec.vocab_map.value is VocabMap.PREFIX:  # and not read in another form
+        together |= {MAP}
     joined = [part for part in parts if part.facets & together]
     others = [part for part in parts if not part.facets & together]
     fusion = {role for role in mine.state if role.startswith(("fc.", "fc_norm.", "input_norm."))}
